@@ -1,0 +1,137 @@
+# Everything happens in .venv and target/; `make clean` removes both.
+
+PYTHON ?= python3
+# How many processes the tests use; each may load TensorFlow.
+JOBS ?= 2
+# Further arguments, as in: make bench ARGS="--help"
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+VENV := .venv
+VENV_PYTHON := $(VENV)/bin/python
+EXTRAS := tensorflow test dev bench
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYO3_PYTHON := $(CURDIR)/$(VENV_PYTHON)
+export TF_CPP_MIN_LOG_LEVEL ?= 3
+export GRPC_VERBOSITY ?= ERROR
+
+say = @printf '==> %s\n' $(1)
+
+# A stamp carries a checksum of what it was made from, so that a file which was touched, or changed and
+# changed back by switching branches, costs nothing.
+STAMPS := $(VENV)/stamps
+SETUP := $(STAMPS)/setup-$(shell cat pyproject.toml constraints.txt | cksum | tr ' ' '-')
+BUILD := $(STAMPS)/build-$(shell { pwd; find Cargo.toml Cargo.lock pyproject.toml rust/core rust/python -type f \
+	-exec cksum {} + 2>/dev/null | LC_ALL=C sort; } | cksum | tr ' ' '-')
+
+LIST_REQUIREMENTS := import sys, tomllib; \
+	project = tomllib.load(open("pyproject.toml", "rb"))["project"]; \
+	wanted = project["dependencies"] + sum((project["optional-dependencies"][e] for e in sys.argv[1:]), []); \
+	print(*(r for r in wanted if not r.startswith("anybatch[")), sep="\n")
+
+.PHONY: help
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(SETUP) ## Create .venv with everything development needs
+
+$(SETUP):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "anybatch needs Python 3.11 or newer; name one with: make PYTHON=python3.11" >&2; exit 2; }
+	$(call say,"Creating $(VENV) with $(PYTHON)")
+	@$(PYTHON) -m venv $(VENV)
+	$(call say,"Installing Python packages; the first time this takes minutes and 2.4 GB of disk")
+	@$(VENV_PYTHON) -c '$(LIST_REQUIREMENTS)' $(EXTRAS) > $(VENV)/requirements.txt
+	@$(VENV_PYTHON) -m pip install --quiet -c constraints.txt -r $(VENV)/requirements.txt
+	@mkdir -p $(STAMPS) && rm -f $(STAMPS)/setup-* && touch $@
+
+.PHONY: build
+build: $(BUILD) ## Compile the native module and install anybatch into .venv, editable
+
+# The stamp means nothing once somebody has removed the module itself.
+ifeq ($(wildcard src/anybatch/_native*.so),)
+.PHONY: $(BUILD)
+endif
+
+$(BUILD): | $(SETUP)
+	@command -v cargo > /dev/null || { echo "cargo is missing: install Rust 1.88 or newer" >&2; exit 2; }
+	$(call say,"Compiling the native module; the first time this takes longest")
+	@env -u CONDA_PREFIX VIRTUAL_ENV="$(CURDIR)/$(VENV)" PIP_CONSTRAINT="$(CURDIR)/constraints.txt" PIP_QUIET=1 \
+		$(VENV_PYTHON) -m maturin develop --release --locked --quiet
+	@mkdir -p $(STAMPS) && rm -f $(STAMPS)/build-* && touch $@
+
+.PHONY: demo
+demo: $(BUILD) ## See what anybatch does, on data it makes itself
+	$(call say,"Running the demo")
+	@$(VENV_PYTHON) examples/demo.py $(ARGS)
+
+.PHONY: test
+test: lint test-rust test-python ## Run every check that has to pass: lint, Rust tests, Python tests
+
+.PHONY: test-rust
+test-rust: $(BUILD) ## Run the tests of the Rust core
+	$(call say,"Running the Rust tests")
+	@cargo test --release --locked --quiet -p anybatch-core
+
+.PHONY: test-python
+test-python: $(BUILD) ## Run the Python tests and the examples in docstrings
+	$(call say,"Running the Python tests")
+	@$(VENV_PYTHON) -m pytest -q -n $(JOBS) -m "not soak" $(ARGS)
+
+.PHONY: lint
+lint: lint-python lint-types lint-layers lint-rust ## Check style, types, layers and formatting; change nothing
+
+.PHONY: lint-python
+lint-python: $(SETUP)
+	$(call say,"Checking Python style")
+	@$(VENV_PYTHON) -m ruff check --quiet .
+	@$(VENV_PYTHON) -m ruff format --quiet --check .
+
+.PHONY: lint-types
+lint-types: $(SETUP)
+	$(call say,"Checking Python types")
+	@$(VENV_PYTHON) -m mypy --strict
+
+.PHONY: lint-layers
+lint-layers: $(BUILD)
+	$(call say,"Checking that imports keep to the layers")
+	@$(VENV)/bin/lint-imports --no-logo
+
+.PHONY: lint-rust
+lint-rust: $(SETUP)
+	$(call say,"Checking Rust formatting and lints")
+	@cargo fmt --all --check
+	@cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
+
+.PHONY: format
+format: $(SETUP) ## Rewrite Python and Rust sources in the agreed style
+	$(call say,"Formatting")
+	@$(VENV_PYTHON) -m ruff check --quiet --fix . || true
+	@$(VENV_PYTHON) -m ruff format --quiet .
+	@cargo fmt --all
+
+.PHONY: bench
+bench: $(BUILD) ## Measure, side by side with tf.data
+	$(call say,"Running the benchmarks")
+	@$(VENV_PYTHON) -m benchmarks $(ARGS)
+
+.PHONY: soak
+soak: $(BUILD) ## Run the tests that take long
+	$(call say,"Running the long tests")
+	@$(VENV_PYTHON) -m pytest -m soak $(ARGS)
+
+.PHONY: fuzz
+fuzz: ## Throw hostile bytes at the Rust core
+	$(call say,"Fuzzing the Rust core")
+	@rust/fuzz/run.sh $(ARGS)
+
+.PHONY: clean
+clean: ## Remove everything that make has made
+	$(call say,"Removing $(VENV) and target and caches")
+	@rm -rf $(VENV) target src/anybatch/_native*.so \
+		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	@find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,299 @@
+//! One record's bytes into one more row of every column.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use half::f16;
+
+use crate::column::Column;
+use crate::example::{self, Kind, Level};
+use crate::schema::{Dtype, Fallback, Field, Form, Schema};
+use crate::wire::Malformed;
+
+/// Why a record gives no row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// The bytes are no `tf.train.Example`: damage, as far as anyone can tell.
+    Malformed(&'static str),
+    /// The record is sound but not what was asked for.
+    Feature { feature: String, problem: String },
+}
+
+impl From<Malformed> for Fault {
+    fn from(Malformed(why): Malformed) -> Self {
+        Fault::Malformed(why)
+    }
+}
+
+type Outcome = Result<(), Fault>;
+
+/// Where a key's value lies: within the record, or merged from several pieces.
+#[derive(Debug, Clone)]
+enum Found {
+    Nowhere,
+    Within(usize, usize),
+    Merged(Vec<u8>),
+}
+
+/// Decodes records one after the other; remembers the order in which their keys came.
+#[derive(Debug, Default)]
+pub struct Decoder {
+    found: Vec<Found>,
+    order: Vec<usize>,
+}
+
+impl Decoder {
+    /// Append `record` to the columns, one per field. On a fault the columns are as they were.
+    pub fn decode(&mut self, schema: &Schema, record: &[u8], columns: &mut [Column], row: usize) -> Outcome {
+        let outcome = self.locate(schema, record).and_then(|()| self.fill(schema, record, columns));
+        if outcome.is_err() {
+            columns.iter_mut().for_each(|column| column.keep_rows(row));
+        }
+        outcome
+    }
+
+    fn locate(&mut self, schema: &Schema, record: &[u8]) -> Outcome {
+        self.found.clear();
+        self.found.resize(schema.keys.len(), Found::Nowhere);
+        let base = record.as_ptr().addr();
+        let mut nth = 0;
+        example::entries(record, schema.has_lists, |level, key, value| {
+            let guess = self.order.get(nth).copied().unwrap_or(nth);
+            if let Some(place) = schema.find(level, key, guess) {
+                remember(&mut self.order, nth, place);
+                self.found[place] = match value {
+                    Cow::Borrowed(bytes) => {
+                        let start = bytes.as_ptr().addr().saturating_sub(base);
+                        Found::Within(start.min(record.len()), bytes.len())
+                    }
+                    Cow::Owned(bytes) => Found::Merged(bytes),
+                };
+            } else {
+                example::checked_key(key)?;
+            }
+            nth += 1;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    fn fill(&self, schema: &Schema, record: &[u8], columns: &mut [Column]) -> Outcome {
+        for ((field, column), place) in schema.fields.iter().zip(columns).zip(&schema.key_of_field) {
+            let value = match &self.found[*place] {
+                Found::Nowhere => None,
+                Found::Within(start, len) => record.get(*start..*start + *len),
+                Found::Merged(bytes) => Some(&bytes[..]),
+            };
+            let outcome = match field.level {
+                Level::Context => context(field, value, column),
+                Level::Lists => feature_list(field, value, column),
+            };
+            outcome.map_err(|fault| with_names(fault, record, schema.has_lists))?;
+        }
+        Ok(())
+    }
+}
+
+fn remember(order: &mut Vec<usize>, nth: usize, place: usize) {
+    match order.get_mut(nth) {
+        Some(known) => *known = place,
+        // a record may have any number of keys; only the first few are worth remembering
+        None if nth < 256 => order.resize(nth + 1, place),
+        None => {}
+    }
+}
+
+fn problem(field: &Field, problem: impl Display) -> Fault {
+    Fault::Feature { feature: field.key.clone(), problem: problem.to_string() }
+}
+
+const MISSING: &str = "is missing";
+
+/// A user who mistyped a name wants to see the names that are there.
+fn with_names(fault: Fault, record: &[u8], lists: bool) -> Fault {
+    let Fault::Feature { feature, problem } = fault else {
+        return fault;
+    };
+    if problem != MISSING {
+        return Fault::Feature { feature, problem };
+    }
+    let mut names = Vec::new();
+    let _ = example::entries(record, lists, |_, key, _| {
+        let name = String::from_utf8_lossy(key).into_owned();
+        if names.len() < 20 && !names.contains(&name) {
+            names.push(name);
+        }
+        Ok(())
+    });
+    names.sort();
+    let problem = match &names[..] {
+        [] => format!("{MISSING}: the record has no features at all"),
+        names => format!("{MISSING}; the record has: {}", names.join(", ")),
+    };
+    Fault::Feature { feature, problem }
+}
+
+fn context(field: &Field, value: Option<&[u8]>, column: &mut Column) -> Outcome {
+    let present = value.map(example::feature).transpose()?.flatten();
+    match present {
+        Some((kind, list)) => item(field, kind, &list, column)?,
+        None if field.required => return Err(problem(field, MISSING)),
+        None => column.push_default(&field.default),
+    }
+    column.end_item();
+    Ok(())
+}
+
+fn feature_list(field: &Field, value: Option<&[u8]>, column: &mut Column) -> Outcome {
+    let Some(list) = value else {
+        if field.required {
+            return Err(problem(field, MISSING));
+        }
+        column.end_steps(0);
+        return Ok(());
+    };
+    let mut steps = 0;
+    let mut outcome = Ok(());
+    example::steps(list, |value| {
+        if outcome.is_ok() {
+            outcome = step(field, value, column).map_err(|fault| in_step(fault, steps));
+        }
+        steps += 1;
+        Ok(())
+    })?;
+    outcome?;
+    column.end_steps(steps);
+    Ok(())
+}
+
+fn step(field: &Field, value: &[u8], column: &mut Column) -> Outcome {
+    match example::feature(value)? {
+        Some((kind, list)) => item(field, kind, &list, column)?,
+        None if field.form == Form::Ragged => {}
+        None if field.default != Fallback::None => column.push_default(&field.default),
+        None => return Err(problem(field, "has no value")),
+    }
+    column.end_item();
+    Ok(())
+}
+
+fn in_step(fault: Fault, step: usize) -> Fault {
+    match fault {
+        Fault::Feature { feature, problem } => {
+            Fault::Feature { feature, problem: format!("step {step}: {problem}") }
+        }
+        malformed @ Fault::Malformed(_) => malformed,
+    }
+}
+
+fn item(field: &Field, kind: Kind, list: &[u8], column: &mut Column) -> Outcome {
+    if kind != field.kind() {
+        let wanted = field.kind().name();
+        return Err(problem(field, format!("holds {} values; {wanted} values were asked for", kind.name())));
+    }
+    let before = column.values_so_far();
+    match kind {
+        Kind::Floats => floats(field.dtype, list, column)?,
+        Kind::Ints => ints(field, list, column)?,
+        Kind::Bytes if field.form == Form::Raw => return raw(field, list, column),
+        Kind::Bytes => example::byte_strings(list, |bytes| column.push_string(bytes))?,
+    }
+    let count = column.values_so_far() - before;
+    if field.form == Form::Dense && count != field.count {
+        let (has, values) = (count, if count == 1 { "value" } else { "values" });
+        return Err(problem(field, format!("has {has} {values}; {} were asked for", field.count)));
+    }
+    Ok(())
+}
+
+fn raw(field: &Field, list: &[u8], column: &mut Column) -> Outcome {
+    let (mut count, mut found) = (0, &[][..]);
+    example::byte_strings(list, |bytes| {
+        count += 1;
+        found = bytes;
+    })?;
+    if count != 1 {
+        return Err(problem(field, format!("has {count} bytes values; one was asked for")));
+    }
+    if found.len() != field.item_bytes() {
+        return Err(problem(
+            field,
+            format!("has {} bytes; {} were asked for", found.len(), field.item_bytes()),
+        ));
+    }
+    column.values.extend(found);
+    Ok(())
+}
+
+fn floats(dtype: Dtype, list: &[u8], column: &mut Column) -> Outcome {
+    let values = &mut column.values;
+    let each = |packed: &[u8], push: &mut dyn FnMut(f32)| {
+        packed.as_chunks::<4>().0.iter().for_each(|bytes| push(f32::from_le_bytes(*bytes)));
+    };
+    match dtype {
+        Dtype::Float64 => {
+            example::floats(list, |packed| {
+                each(packed, &mut |value| values.extend(&f64::from(value).to_le_bytes()))
+            })?;
+        }
+        Dtype::Float16 => {
+            example::floats(list, |packed| {
+                each(packed, &mut |value| values.extend(&f16::from_f32(value).to_le_bytes()))
+            })?;
+        }
+        _ => example::floats(list, |packed| values.extend(packed))?,
+    }
+    Ok(())
+}
+
+fn ints(field: &Field, list: &[u8], column: &mut Column) -> Outcome {
+    let values = &mut column.values;
+    let mut outside = None;
+    match field.dtype {
+        Dtype::Int64 => example::ints(list, |value| values.extend(&value.to_le_bytes()))?,
+        Dtype::Int32 => example::ints(list, |value| {
+            push(i32::try_from(value).map(i32::to_le_bytes), value, values, &mut outside)
+        })?,
+        Dtype::Int16 => example::ints(list, |value| {
+            push(i16::try_from(value).map(i16::to_le_bytes), value, values, &mut outside)
+        })?,
+        Dtype::Int8 => example::ints(list, |value| {
+            push(i8::try_from(value).map(i8::to_le_bytes), value, values, &mut outside)
+        })?,
+        Dtype::Uint64 => example::ints(list, |value| {
+            push(u64::try_from(value).map(u64::to_le_bytes), value, values, &mut outside)
+        })?,
+        Dtype::Uint32 => example::ints(list, |value| {
+            push(u32::try_from(value).map(u32::to_le_bytes), value, values, &mut outside)
+        })?,
+        Dtype::Uint16 => example::ints(list, |value| {
+            push(u16::try_from(value).map(u16::to_le_bytes), value, values, &mut outside)
+        })?,
+        Dtype::Bool => example::ints(list, |value| {
+            let truth = u8::try_from(value).ok().filter(|value| *value < 2).map(|value| [value]).ok_or(());
+            push(truth, value, values, &mut outside);
+        })?,
+        _ => example::ints(list, |value| {
+            push(u8::try_from(value).map(u8::to_le_bytes), value, values, &mut outside)
+        })?,
+    }
+    match outside {
+        None => Ok(()),
+        Some(value) => {
+            let dtype = format!("{:?}", field.dtype).to_lowercase();
+            Err(problem(field, format!("holds the value {value}, which is no {dtype}")))
+        }
+    }
+}
+
+fn push<const N: usize, E>(
+    bytes: Result<[u8; N], E>,
+    value: i64,
+    values: &mut crate::buffer::Bytes,
+    outside: &mut Option<i64>,
+) {
+    match bytes {
+        Ok(bytes) => values.extend(&bytes),
+        Err(_) => *outside = Some(outside.unwrap_or(value)),
+    }
+}

@@ -1,0 +1,277 @@
+//! Shards as open files: read by position, never mapped, noticed when they change underneath.
+//!
+//! A mapped file that somebody truncates ends the process with SIGBUS; a positioned read gives an
+//! error instead. The copy it costs lands in the cache that decoding reads from next.
+
+use std::fs::{File, Metadata};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::frame;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Compression {
+    None,
+    Gzip,
+    Zlib,
+}
+
+impl Compression {
+    /// By the name TensorFlow gives it.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "" => Some(Compression::None),
+            "GZIP" => Some(Compression::Gzip),
+            "ZLIB" => Some(Compression::Zlib),
+            _ => None,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Compression::None => "",
+            Compression::Gzip => "GZIP",
+            Compression::Zlib => "ZLIB",
+        }
+    }
+
+    /// What a file's first bytes say. A right record header comes first: a plain shard whose first
+    /// length happens to look like a magic number is still a plain shard.
+    pub fn detect(path: &Path) -> Result<Self> {
+        let mut head = Vec::with_capacity(frame::HEADER);
+        let file = File::open(path).map_err(|source| Error::io(path, source))?;
+        file.take(frame::HEADER as u64).read_to_end(&mut head).map_err(|source| Error::io(path, source))?;
+        Ok(Self::of_head(&head))
+    }
+
+    fn of_head(head: &[u8]) -> Self {
+        if let Ok(header) = head.try_into()
+            && frame::checked_length(&header).is_some()
+        {
+            return Compression::None;
+        }
+        match *head {
+            [0x1f, 0x8b, 8, ..] => Compression::Gzip,
+            // deflate with a window of 32 KiB at most, and the two bytes' own check
+            [method, flags, ..]
+                if method & 0x0f == 8
+                    && method >> 4 <= 7
+                    && flags & 0x20 == 0
+                    && u16::from_be_bytes([method, flags]) % 31 == 0 =>
+            {
+                Compression::Zlib
+            }
+            _ => Compression::None,
+        }
+    }
+}
+
+/// Tells a file from another one, and from itself after a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    pub device: u64,
+    pub inode: u64,
+    pub size: u64,
+    pub modified_s: i64,
+    pub modified_ns: i64,
+}
+
+impl From<&Metadata> for Identity {
+    fn from(meta: &Metadata) -> Self {
+        Identity {
+            device: meta.dev(),
+            inode: meta.ino(),
+            size: meta.size(),
+            modified_s: meta.mtime(),
+            modified_ns: meta.mtime_nsec(),
+        }
+    }
+}
+
+pub fn open(path: &Path) -> Result<(File, Identity)> {
+    let opened = File::open(path).and_then(|file| {
+        let meta = file.metadata()?;
+        Ok((file, meta))
+    });
+    let (file, meta) = opened.map_err(|source| Error::io(path, source))?;
+    if !meta.is_file() {
+        return Err(Error::NotRecords { file: path.to_path_buf(), why: "it is not a regular file".into() });
+    }
+    let identity = Identity::from(&meta);
+    Ok((file, identity))
+}
+
+/// Fill `into` from `offset`; a file that ends before is one that was cut meanwhile.
+pub fn read_at(file: &File, path: &Path, into: &mut [u8], offset: u64) -> Result<()> {
+    file.read_exact_at(into, offset).map_err(|source| match source.kind() {
+        ErrorKind::UnexpectedEof => Error::changed(
+            path,
+            format!("was cut short while it was read: {} bytes at byte {offset} are gone", into.len()),
+        ),
+        _ => Error::io(path, source),
+    })
+}
+
+/// How often a shard's path is asked whether it still leads to the file that is open.
+const RECHECK: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+struct Handle {
+    file: Arc<File>,
+    checked: Instant,
+}
+
+#[derive(Debug)]
+struct Slot {
+    path: PathBuf,
+    identity: Identity,
+    handle: Mutex<Option<Handle>>,
+}
+
+/// The shards of one data set, with a bounded number of them open at a time.
+#[derive(Debug)]
+pub struct Files {
+    slots: Vec<Slot>,
+    open: AtomicUsize,
+    limit: usize,
+    hand: AtomicUsize,
+}
+
+impl Files {
+    /// Open no more than `limit` files at once, however many there are.
+    pub fn new(shards: impl IntoIterator<Item = (PathBuf, Identity)>, limit: usize) -> Self {
+        let slot = |(path, identity)| Slot { path, identity, handle: Mutex::new(None) };
+        Files {
+            slots: shards.into_iter().map(slot).collect(),
+            open: AtomicUsize::new(0),
+            limit: limit.max(1),
+            hand: AtomicUsize::new(0),
+        }
+    }
+
+    pub fn path(&self, shard: usize) -> &Path {
+        self.slots.get(shard).map_or(Path::new(""), |slot| &slot.path)
+    }
+
+    /// The open file of a shard. An error if it is no longer the file it was when it was indexed.
+    pub fn get(&self, shard: usize) -> Result<Arc<File>> {
+        let slot =
+            self.slots.get(shard).ok_or_else(|| Error::Misuse(format!("there is no shard {shard}")))?;
+        let mut handle = slot.handle.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(held) = handle.as_mut() {
+            if held.checked.elapsed() > RECHECK {
+                still_there(slot)?;
+                held.checked = Instant::now();
+            }
+            return Ok(Arc::clone(&held.file));
+        }
+        let (file, identity) = open(&slot.path)?;
+        same_file(slot, identity)?;
+        let file = Arc::new(file);
+        *handle = Some(Handle { file: Arc::clone(&file), checked: Instant::now() });
+        drop(handle);
+        if self.open.fetch_add(1, Ordering::Relaxed) >= self.limit {
+            self.close_another(shard);
+        }
+        Ok(file)
+    }
+
+    /// An error if the shard is not what it was when it was opened.
+    pub fn unchanged(&self, shard: usize) -> Result<()> {
+        self.slots.get(shard).map_or(Ok(()), still_there)
+    }
+
+    fn close_another(&self, than: usize) {
+        for _ in 0..self.slots.len() {
+            let at = self.hand.fetch_add(1, Ordering::Relaxed) % self.slots.len();
+            // a slot in use by another thread is passed over rather than waited for
+            if at != than
+                && let Ok(mut handle) = self.slots[at].handle.try_lock()
+                && handle.take().is_some()
+            {
+                self.open.fetch_sub(1, Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+}
+
+fn still_there(slot: &Slot) -> Result<()> {
+    let meta = std::fs::metadata(&slot.path).map_err(|source| match source.kind() {
+        ErrorKind::NotFound => Error::changed(&slot.path, "was removed while it was open"),
+        _ => Error::io(&slot.path, source),
+    })?;
+    same_file(slot, Identity::from(&meta))
+}
+
+fn same_file(slot: &Slot, now: Identity) -> Result<()> {
+    let was = slot.identity;
+    if now == was {
+        return Ok(());
+    }
+    let problem = if now.size != was.size {
+        format!("changed while it was open: {} bytes before, {} now", was.size, now.size)
+    } else if (now.device, now.inode) != (was.device, was.inode) {
+        "was replaced while it was open".into()
+    } else {
+        "was written to while it was open".into()
+    };
+    Err(Error::changed(&slot.path, problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files_of(folder: &Path, count: usize, limit: usize) -> Files {
+        let shards: Vec<_> = (0..count)
+            .map(|n| {
+                let path = folder.join(n.to_string());
+                std::fs::write(&path, n.to_string()).unwrap();
+                let (_, identity) = open(&path).unwrap();
+                (path, identity)
+            })
+            .collect();
+        Files::new(shards, limit)
+    }
+
+    #[test]
+    fn no_more_files_are_open_than_allowed() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = files_of(folder.path(), 50, 7);
+        for round in 0..200 {
+            let mut byte = [0];
+            read_at(&files.get(round % 50).unwrap(), files.path(round % 50), &mut byte, 0).unwrap();
+        }
+        let open = files.slots.iter().filter(|slot| slot.handle.lock().unwrap().is_some()).count();
+        assert!(open <= 7, "{open} files are open");
+    }
+
+    #[test]
+    fn a_file_that_changed_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = files_of(folder.path(), 2, 1);
+        files.get(0).unwrap();
+        files.get(1).unwrap();
+        std::fs::write(folder.path().join("0"), "something longer").unwrap();
+        assert!(matches!(files.get(0), Err(Error::Changed { .. })));
+        assert!(matches!(files.unchanged(0), Err(Error::Changed { .. })));
+        assert!(files.unchanged(1).is_ok());
+    }
+
+    #[test]
+    fn a_plain_shard_is_not_taken_for_a_compressed_one() {
+        let mut lengths = vec![0x1f_u64 | 0x8b << 8 | 8 << 16, 0x78 | 0x9c << 8];
+        for length in lengths.drain(..) {
+            assert_eq!(Compression::of_head(&frame::header(length)), Compression::None);
+        }
+        assert_eq!(Compression::of_head(&[0x1f, 0x8b, 8, 0]), Compression::Gzip);
+        assert_eq!(Compression::of_head(&[0x78, 0x9c, 1, 2, 3]), Compression::Zlib);
+        assert_eq!(Compression::of_head(b""), Compression::None);
+    }
+}

@@ -1,0 +1,195 @@
+//! Many records into one batch: read, check, decode. Neighbours on disk are read together.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::buffer::Pool;
+use crate::column::Column;
+use crate::decode::{Decoder, Fault};
+use crate::error::{Error, Result};
+use crate::files::{self, Files};
+use crate::frame::{self, HEADER};
+use crate::index::{Extent, Reason};
+use crate::schema::Schema;
+
+/// What one read takes at most, unless a single record is larger: stays in the processor's cache.
+const READ_BYTES: u64 = 256 << 10;
+
+/// A record to fetch.
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub shard: usize,
+    pub extent: Extent,
+    /// Where its frame begins in the job's own bytes, for shards that cannot be read by position.
+    pub held_at: Option<usize>,
+}
+
+/// The records of one batch. Those of compressed shards come with their bytes.
+#[derive(Debug, Default)]
+pub struct Job {
+    pub places: Vec<Place>,
+    pub held: Vec<u8>,
+    pub damaged: Vec<Damaged>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damaged {
+    pub shard: usize,
+    pub offset: u64,
+    pub length: u64,
+    pub reason: String,
+}
+
+#[derive(Debug)]
+pub struct Batch {
+    pub rows: usize,
+    pub columns: Vec<Column>,
+    pub damaged: Vec<Damaged>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnCorrupt {
+    Raise,
+    Skip,
+}
+
+/// Everything that is the same for all batches of a run.
+#[derive(Debug)]
+pub struct Gather {
+    pub files: Arc<Files>,
+    /// `None`: each record's bytes as they are.
+    pub schema: Option<Arc<Schema>>,
+    pub on_corrupt: OnCorrupt,
+    pub pool: Arc<Pool>,
+}
+
+/// What a thread keeps from batch to batch.
+#[derive(Debug, Default)]
+pub struct Workspace {
+    decoder: Decoder,
+    block: Vec<u8>,
+}
+
+impl Gather {
+    /// Fetch and decode the records of one job, in its order.
+    pub fn batch(&self, job: Job, space: &mut Workspace) -> Result<Batch> {
+        let columns = self.empty_columns(job.places.len());
+        let mut batch = Batch { rows: 0, columns, damaged: job.damaged };
+        let Workspace { decoder, block } = space;
+        let mut rest = &job.places[..];
+        while let Some((first, _)) = rest.split_first() {
+            let (run, after) = rest.split_at(run_length(rest));
+            let frames = match first.held_at {
+                Some(at) => job.held.get(at..).unwrap_or_default(),
+                None => self.read(run, block)?,
+            };
+            for place in run {
+                let from = usize::try_from(place.extent.offset - first.extent.offset).unwrap_or(usize::MAX);
+                let to = from.saturating_add(usize::try_from(place.extent.bytes()).unwrap_or(usize::MAX));
+                self.add(place, frames.get(from..to).unwrap_or_default(), &mut batch, decoder)?;
+            }
+            rest = after;
+        }
+        Ok(batch)
+    }
+
+    fn empty_columns(&self, rows: usize) -> Vec<Column> {
+        match &self.schema {
+            Some(schema) => schema.fields.iter().map(|field| Column::new(field, rows, &self.pool)).collect(),
+            None => vec![Column::of_records(rows, &self.pool)],
+        }
+    }
+
+    fn read<'a>(&self, run: &[Place], block: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        let (Some(first), Some(last)) = (run.first(), run.last()) else {
+            return Ok(&[]);
+        };
+        let bytes = usize::try_from(last.extent.end - first.extent.offset).unwrap_or(usize::MAX);
+        if block.len() < bytes {
+            block.resize(bytes, 0);
+        }
+        let file: Arc<File> = self.files.get(first.shard)?;
+        files::read_at(&file, self.files.path(first.shard), &mut block[..bytes], first.extent.offset)?;
+        Ok(&block[..bytes])
+    }
+
+    fn add(&self, place: &Place, bytes: &[u8], batch: &mut Batch, decoder: &mut Decoder) -> Result<()> {
+        let data = match checked(bytes) {
+            Ok(data) => data,
+            Err(reason) => return self.damaged(place, reason.to_string(), batch),
+        };
+        let outcome = match &self.schema {
+            Some(schema) => decoder.decode(schema, data, &mut batch.columns, batch.rows),
+            None => {
+                batch.columns.iter_mut().for_each(|column| column.push_string(data));
+                Ok(())
+            }
+        };
+        match outcome {
+            Ok(()) => {
+                batch.rows += 1;
+                Ok(())
+            }
+            Err(Fault::Malformed(why)) => self.damaged(
+                place,
+                format!("checksums are right but it is no tf.train.Example: {why}"),
+                batch,
+            ),
+            Err(Fault::Feature { feature, problem }) => Err(Error::Feature {
+                file: self.path(place).into(),
+                offset: place.extent.offset,
+                feature,
+                problem,
+            }),
+        }
+    }
+
+    fn path(&self, place: &Place) -> &Path {
+        self.files.path(place.shard)
+    }
+
+    fn damaged(&self, place: &Place, reason: String, batch: &mut Batch) -> Result<()> {
+        // a shard that changed meanwhile is not damaged: nothing the index says of it holds any more
+        self.files.unchanged(place.shard)?;
+        let (offset, length) = (place.extent.offset, place.extent.bytes());
+        if self.on_corrupt == OnCorrupt::Raise {
+            return Err(Error::Corrupt { file: self.path(place).into(), offset, length, reason });
+        }
+        batch.damaged.push(Damaged { shard: place.shard, offset, length, reason });
+        Ok(())
+    }
+}
+
+/// How many of the places ahead lie one behind the other and fit into one read.
+fn run_length(places: &[Place]) -> usize {
+    let Some(first) = places.first() else {
+        return 0;
+    };
+    if first.held_at.is_some() {
+        return 1;
+    }
+    let mut end = first.extent.end;
+    let adjoins = |place: &&Place| {
+        let extends = place.shard == first.shard
+            && place.held_at.is_none()
+            && place.extent.offset == end
+            && place.extent.end - first.extent.offset <= READ_BYTES;
+        end = place.extent.end;
+        extends
+    };
+    1 + places[1..].iter().take_while(adjoins).count()
+}
+
+/// The data of a frame whose two checksums are right.
+fn checked(bytes: &[u8]) -> std::result::Result<&[u8], Reason> {
+    let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
+        return Err(Reason::CutHeader { left: bytes.len() as u64 });
+    };
+    let left = rest.len().saturating_sub(frame::FOOTER) as u64;
+    match frame::checked_length(header) {
+        None => Err(Reason::Header),
+        Some(length) if length != left => Err(Reason::Length { claimed: length, left }),
+        Some(_) => frame::checked_data(rest).map_err(Reason::from),
+    }
+}

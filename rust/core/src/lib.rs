@@ -1,0 +1,33 @@
+//! Reads TFRecord shards as they are: checked, indexed, salvaged and decoded straight into columns.
+//!
+//! The crate has never heard of Python and contains no unsafe code. Everything it parses (frames,
+//! sidecars, protobuf, deflate streams) is taken to be hostile: lengths are compared with what is
+//! really there before anything is allocated, and every failure is a value.
+#![forbid(unsafe_code)]
+
+pub mod buffer;
+pub mod column;
+pub mod crc;
+pub mod decode;
+pub mod encode;
+pub mod engine;
+pub mod error;
+pub mod example;
+pub mod files;
+pub mod frame;
+pub mod gather;
+pub mod index;
+pub mod offsets;
+pub mod order;
+pub mod permute;
+pub mod salvage;
+pub mod scan;
+pub mod schema;
+pub mod sidecar;
+pub mod source;
+pub mod survey;
+pub mod window;
+pub mod wire;
+pub mod write;
+
+pub use error::{Error, Result};

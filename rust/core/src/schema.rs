@@ -1,0 +1,170 @@
+//! What to take out of each record, and in which form.
+
+use std::collections::HashMap;
+
+use crate::error::{Error, Result};
+use crate::example::{Kind, Level};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dtype {
+    Float16,
+    Float32,
+    Float64,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Uint8,
+    Uint16,
+    Uint32,
+    Uint64,
+    Bool,
+    Bytes,
+}
+
+impl Dtype {
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "float16" => Dtype::Float16,
+            "float32" => Dtype::Float32,
+            "float64" => Dtype::Float64,
+            "int8" => Dtype::Int8,
+            "int16" => Dtype::Int16,
+            "int32" => Dtype::Int32,
+            "int64" => Dtype::Int64,
+            "uint8" => Dtype::Uint8,
+            "uint16" => Dtype::Uint16,
+            "uint32" => Dtype::Uint32,
+            "uint64" => Dtype::Uint64,
+            "bool" => Dtype::Bool,
+            "bytes" => Dtype::Bytes,
+            _ => return None,
+        })
+    }
+
+    /// Bytes of one value; of a bytes value, those are counted one by one.
+    pub fn width(self) -> usize {
+        match self {
+            Dtype::Int8 | Dtype::Uint8 | Dtype::Bool | Dtype::Bytes => 1,
+            Dtype::Float16 | Dtype::Int16 | Dtype::Uint16 => 2,
+            Dtype::Float32 | Dtype::Int32 | Dtype::Uint32 => 4,
+            Dtype::Float64 | Dtype::Int64 | Dtype::Uint64 => 8,
+        }
+    }
+
+    /// The kind of list that such values are stored in.
+    pub fn kind(self) -> Kind {
+        match self {
+            Dtype::Bytes => Kind::Bytes,
+            Dtype::Float16 | Dtype::Float32 | Dtype::Float64 => Kind::Floats,
+            _ => Kind::Ints,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// A fixed number of values.
+    Dense,
+    /// One bytes value of a fixed size, reinterpreted.
+    Raw,
+    /// Any number of values.
+    Ragged,
+}
+
+/// What stands in for a missing dense value: one whole item.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fallback {
+    None,
+    Numbers(Vec<u8>),
+    Strings(Vec<Vec<u8>>),
+}
+
+#[derive(Debug, Clone)]
+pub struct Field {
+    pub key: String,
+    pub level: Level,
+    pub form: Form,
+    pub dtype: Dtype,
+    /// Values per item, for dense and raw forms.
+    pub count: usize,
+    pub default: Fallback,
+    pub required: bool,
+}
+
+impl Field {
+    /// The kind of list the values come out of.
+    pub fn kind(&self) -> Kind {
+        if self.form == Form::Raw { Kind::Bytes } else { self.dtype.kind() }
+    }
+
+    /// Bytes of one dense item, where that is fixed.
+    pub fn item_bytes(&self) -> usize {
+        self.count.saturating_mul(self.dtype.width())
+    }
+
+    fn check(&self) -> Result<()> {
+        let fits = match (&self.default, self.dtype) {
+            (Fallback::None, _) => true,
+            (Fallback::Numbers(bytes), dtype) => dtype != Dtype::Bytes && bytes.len() == self.item_bytes(),
+            (Fallback::Strings(values), dtype) => dtype == Dtype::Bytes && values.len() == self.count,
+        };
+        let sized =
+            self.count.checked_mul(self.dtype.width()).is_some_and(|bytes| bytes <= i32::MAX as usize);
+        if fits && sized {
+            return Ok(());
+        }
+        Err(Error::Misuse(format!("the default or the size of feature {:?} does not fit its type", self.key)))
+    }
+}
+
+/// Fields that were checked, and where to find them by key.
+#[derive(Debug)]
+pub struct Schema {
+    pub fields: Vec<Field>,
+    pub(crate) has_lists: bool,
+    /// Distinct keys; several fields may ask for one.
+    pub(crate) keys: Vec<(Level, Vec<u8>)>,
+    pub(crate) key_of_field: Vec<usize>,
+    by_key: HashMap<(bool, Vec<u8>), usize>,
+}
+
+/// Up to so many keys, comparing them one by one is faster than hashing.
+const FEW: usize = 12;
+
+impl Schema {
+    pub fn new(fields: Vec<Field>) -> Result<Self> {
+        let mut schema = Schema {
+            has_lists: fields.iter().any(|field| field.level == Level::Lists),
+            keys: Vec::new(),
+            key_of_field: Vec::new(),
+            by_key: HashMap::new(),
+            fields,
+        };
+        for field in &schema.fields {
+            field.check()?;
+            let key = (field.level, field.key.clone().into_bytes());
+            let place = *schema
+                .by_key
+                .entry((field.level == Level::Lists, key.1.clone()))
+                .or_insert(schema.keys.len());
+            if place == schema.keys.len() {
+                schema.keys.push(key);
+            }
+            schema.key_of_field.push(place);
+        }
+        Ok(schema)
+    }
+
+    /// The number of a key, looked for first at `guess`: records tend to repeat their order.
+    pub(crate) fn find(&self, level: Level, key: &[u8], guess: usize) -> Option<usize> {
+        let is = |place: &(Level, Vec<u8>)| place.0 == level && place.1 == key;
+        if self.keys.get(guess).is_some_and(is) {
+            return Some(guess);
+        }
+        if self.keys.len() <= FEW {
+            return self.keys.iter().position(is);
+        }
+        self.by_key.get(&(level == Level::Lists, key.to_vec())).copied()
+    }
+}

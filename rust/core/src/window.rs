@@ -1,0 +1,244 @@
+//! A shard as a stream of bytes that can be looked at by position: a plain file anywhere, a
+//! compressed one only from where it was last forgotten onwards.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::{GzDecoder, ZlibDecoder};
+
+use crate::error::{Error, Result};
+use crate::files::{self, Compression, Identity};
+
+/// No record may claim more: protobuf's own limit for one message.
+const LARGEST_PLAIN: u64 = i32::MAX as u64;
+/// A compressed record has to be held in memory while it is checked.
+const LARGEST_COMPRESSED: u64 = 256 << 20;
+/// What deflate can make of one byte at the very best.
+const DEFLATE_RATIO: u64 = 1032;
+const BLOCK: usize = 1 << 20;
+
+pub trait Window: Send {
+    /// Up to `want` bytes at `offset`, fewer only at the end of the stream. If the file has to be
+    /// asked, `ahead` more bytes are fetched with them.
+    fn view(&mut self, offset: u64, want: usize, ahead: usize) -> Result<&[u8]>;
+    /// Nothing before `offset` will be looked at again.
+    fn forget(&mut self, before: u64);
+    /// Where the stream ends, as soon as that is known.
+    fn end(&self) -> Option<u64>;
+    /// How much of the file has been passed, for progress.
+    fn file_position(&self, offset: u64) -> u64;
+    /// The most bytes a record at `offset` can truly have.
+    fn largest_record(&self, offset: u64) -> u64;
+    /// Whether the stream ended because it could not be decompressed further.
+    fn broken(&self) -> bool {
+        false
+    }
+    /// Reads will be few and far between: no readahead.
+    fn expect_hops(&mut self) {}
+}
+
+pub fn open(path: &Path, compression: Compression) -> Result<(Box<dyn Window>, Identity)> {
+    let (file, identity) = files::open(path)?;
+    let window: Box<dyn Window> = match compression {
+        Compression::None => Box::new(Plain::new(path, file, identity.size)),
+        _ => Box::new(Inflated::new(path, file, identity.size, compression)),
+    };
+    Ok((window, identity))
+}
+
+struct Plain {
+    path: PathBuf,
+    file: File,
+    size: u64,
+    start: u64,
+    block: Vec<u8>,
+}
+
+impl Plain {
+    fn new(path: &Path, file: File, size: u64) -> Self {
+        Plain { path: path.to_path_buf(), file, size, start: 0, block: Vec::new() }
+    }
+
+    fn held(&self, offset: u64, want: usize) -> Option<std::ops::Range<usize>> {
+        let from = usize::try_from(offset.checked_sub(self.start)?).ok()?;
+        let to = from.checked_add(want)?;
+        (to <= self.block.len()).then_some(from..to)
+    }
+}
+
+impl Window for Plain {
+    fn view(&mut self, offset: u64, want: usize, ahead: usize) -> Result<&[u8]> {
+        let left = self.size.saturating_sub(offset);
+        let want = want.min(usize::try_from(left).unwrap_or(usize::MAX));
+        if self.held(offset, want).is_none() {
+            let fetch = want.saturating_add(ahead).min(usize::try_from(left).unwrap_or(usize::MAX));
+            self.block.resize(fetch, 0);
+            self.start = offset;
+            files::read_at(&self.file, &self.path, &mut self.block, offset)?;
+        }
+        let held = self.held(offset, want).unwrap_or(0..0);
+        Ok(&self.block[held])
+    }
+
+    fn forget(&mut self, _before: u64) {}
+
+    fn end(&self) -> Option<u64> {
+        Some(self.size)
+    }
+
+    fn file_position(&self, offset: u64) -> u64 {
+        offset.min(self.size)
+    }
+
+    fn largest_record(&self, offset: u64) -> u64 {
+        self.size.saturating_sub(offset).saturating_sub(crate::frame::OVERHEAD).min(LARGEST_PLAIN)
+    }
+
+    fn expect_hops(&mut self) {
+        // advice only: where it is refused, reading works all the same
+        let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::Random);
+    }
+}
+
+/// One member after the other, so that pasted shards are read to the end.
+enum Inflate {
+    Gzip(GzDecoder<BufReader<File>>),
+    Zlib(ZlibDecoder<BufReader<File>>),
+}
+
+impl Inflate {
+    fn new(input: BufReader<File>, compression: Compression) -> Self {
+        match compression {
+            Compression::Zlib => Inflate::Zlib(ZlibDecoder::new(input)),
+            _ => Inflate::Gzip(GzDecoder::new(input)),
+        }
+    }
+
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Inflate::Gzip(member) => member.read(into),
+            Inflate::Zlib(member) => member.read(into),
+        }
+    }
+
+    fn input(&mut self) -> &mut BufReader<File> {
+        match self {
+            Inflate::Gzip(member) => member.get_mut(),
+            Inflate::Zlib(member) => member.get_mut(),
+        }
+    }
+
+    fn into_next_member(self) -> Self {
+        match self {
+            Inflate::Gzip(member) => Inflate::new(member.into_inner(), Compression::Gzip),
+            Inflate::Zlib(member) => Inflate::new(member.into_inner(), Compression::Zlib),
+        }
+    }
+}
+
+struct Inflated {
+    path: PathBuf,
+    inflate: Option<Inflate>,
+    file_size: u64,
+    file_read: u64,
+    start: u64,
+    held: Vec<u8>,
+    forgotten: usize,
+    broken: bool,
+}
+
+impl Inflated {
+    fn new(path: &Path, file: File, size: u64, compression: Compression) -> Self {
+        Inflated {
+            path: path.to_path_buf(),
+            inflate: Some(Inflate::new(BufReader::with_capacity(256 << 10, file), compression)),
+            file_size: size,
+            file_read: 0,
+            start: 0,
+            held: Vec::new(),
+            forgotten: 0,
+            broken: false,
+        }
+    }
+
+    /// Decompress one more block; leaves `inflate` empty at the end.
+    fn fetch(&mut self) -> Result<()> {
+        let Some(mut inflate) = self.inflate.take() else {
+            return Ok(());
+        };
+        self.drop_forgotten();
+        let had = self.held.len();
+        self.held.resize(had + BLOCK, 0);
+        let got = inflate.read(&mut self.held[had..]);
+        self.held.truncate(had + *got.as_ref().unwrap_or(&0));
+        self.file_read = file_position(inflate.input());
+        match got {
+            Ok(0) => self.inflate = self.next_member(inflate)?,
+            Ok(_) => self.inflate = Some(inflate),
+            // what came out so far is good; deflate has no place to take up again
+            Err(_) => self.broken = true,
+        }
+        Ok(())
+    }
+
+    fn next_member(&self, mut inflate: Inflate) -> Result<Option<Inflate>> {
+        let rest = inflate.input().fill_buf().map_err(|source| Error::io(&self.path, source))?;
+        Ok(if rest.is_empty() { None } else { Some(inflate.into_next_member()) })
+    }
+
+    fn drop_forgotten(&mut self) {
+        if self.forgotten >= BLOCK.max(self.held.len() / 2) {
+            self.held.drain(..self.forgotten);
+            self.start += self.forgotten as u64;
+            self.forgotten = 0;
+            self.held.shrink_to(8 * BLOCK);
+        }
+    }
+}
+
+fn file_position(input: &mut BufReader<File>) -> u64 {
+    use std::io::Seek;
+    input.stream_position().unwrap_or(0)
+}
+
+impl Window for Inflated {
+    fn view(&mut self, offset: u64, want: usize, _ahead: usize) -> Result<&[u8]> {
+        let misuse = || Error::Misuse(format!("byte {offset} of a compressed shard was passed already"));
+        loop {
+            let from =
+                usize::try_from(offset.checked_sub(self.start).ok_or_else(misuse)?).unwrap_or(usize::MAX);
+            if from.saturating_add(want) <= self.held.len() || self.inflate.is_none() {
+                let from = from.min(self.held.len());
+                let to = from.saturating_add(want).min(self.held.len());
+                return Ok(&self.held[from..to]);
+            }
+            self.fetch()?;
+        }
+    }
+
+    fn forget(&mut self, before: u64) {
+        let passed = usize::try_from(before.saturating_sub(self.start)).unwrap_or(usize::MAX);
+        self.forgotten = passed.min(self.held.len()).max(self.forgotten);
+    }
+
+    fn end(&self) -> Option<u64> {
+        self.inflate.is_none().then(|| self.start + self.held.len() as u64)
+    }
+
+    fn file_position(&self, _offset: u64) -> u64 {
+        self.file_read.min(self.file_size)
+    }
+
+    fn largest_record(&self, offset: u64) -> u64 {
+        let possible = match self.end() {
+            Some(end) => end.saturating_sub(offset),
+            None => self.file_size.saturating_mul(DEFLATE_RATIO),
+        };
+        possible.min(LARGEST_COMPRESSED)
+    }
+
+    fn broken(&self) -> bool {
+        self.broken
+    }
+}

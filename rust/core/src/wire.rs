@@ -1,0 +1,142 @@
+//! Protobuf's wire format, read by checked access alone.
+
+/// Why bytes are not a protobuf message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed(pub &'static str);
+
+pub type Parsed<T> = Result<T, Malformed>;
+
+const CUT: Malformed = Malformed("a field ends after the message does");
+/// As deep as protobuf's own parser follows nested groups.
+const DEEPEST: u32 = 100;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value<'a> {
+    Varint(u64),
+    Fixed64,
+    Bytes(&'a [u8]),
+    Group,
+    Fixed32([u8; 4]),
+}
+
+/// The fields of one message, in order.
+#[derive(Debug, Clone, Copy)]
+pub struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    pub fn of(message: &'a [u8]) -> Self {
+        Fields { rest: message }
+    }
+
+    /// The next field's number and value, or `None` at the end of the message.
+    pub fn next_field(&mut self) -> Parsed<Option<(u32, Value<'a>)>> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let (number, kind) = self.tag()?;
+        Ok(Some((number, self.value(number, kind, 0)?)))
+    }
+
+    fn tag(&mut self) -> Parsed<(u32, u32)> {
+        let tag = u32::try_from(varint_of_at_most(&mut self.rest, 5)?)
+            .map_err(|_| Malformed("a field tag is too large"))?;
+        if tag >> 3 == 0 {
+            return Err(Malformed("a field has the number 0"));
+        }
+        Ok((tag >> 3, tag & 7))
+    }
+
+    fn value(&mut self, number: u32, kind: u32, depth: u32) -> Parsed<Value<'a>> {
+        Ok(match kind {
+            0 => Value::Varint(varint(&mut self.rest)?),
+            1 => self.fixed::<8>().map(|_| Value::Fixed64)?,
+            2 => Value::Bytes(self.bytes()?),
+            3 => self.group(number, depth + 1).map(|()| Value::Group)?,
+            5 => Value::Fixed32(self.fixed()?),
+            4 => return Err(Malformed("a group ends that never began")),
+            _ => return Err(Malformed("a field has an unknown wire type")),
+        })
+    }
+
+    fn fixed<const N: usize>(&mut self) -> Parsed<[u8; N]> {
+        let (fixed, rest) = self.rest.split_first_chunk().ok_or(CUT)?;
+        self.rest = rest;
+        Ok(*fixed)
+    }
+
+    fn bytes(&mut self) -> Parsed<&'a [u8]> {
+        let length = usize::try_from(varint_of_at_most(&mut self.rest, 5)?).map_err(|_| CUT)?;
+        let (bytes, rest) = self.rest.split_at_checked(length).ok_or(CUT)?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    fn group(&mut self, number: u32, depth: u32) -> Parsed<()> {
+        if depth >= DEEPEST {
+            return Err(Malformed("groups are nested too deeply"));
+        }
+        loop {
+            let (inner, kind) = self.tag()?;
+            if kind == 4 {
+                return if inner == number { Ok(()) } else { Err(Malformed("a group ends as another one")) };
+            }
+            self.value(inner, kind, depth)?;
+        }
+    }
+}
+
+/// A number of up to ten bytes; the tenth byte's surplus bits are dropped, as protobuf does.
+#[inline]
+pub fn varint(rest: &mut &[u8]) -> Parsed<u64> {
+    if let [first, after @ ..] = rest
+        && *first < 0x80
+    {
+        *rest = after;
+        return Ok(u64::from(*first));
+    }
+    varint_of_at_most(rest, 10)
+}
+
+fn varint_of_at_most(rest: &mut &[u8], bytes: usize) -> Parsed<u64> {
+    let mut value = 0;
+    for (at, byte) in rest.iter().take(bytes).enumerate() {
+        value |= u64::from(byte & 0x7f) << (7 * at);
+        if *byte < 0x80 {
+            *rest = rest.split_at(at + 1).1;
+            return Ok(value);
+        }
+    }
+    Err(if rest.len() < bytes { CUT } else { Malformed("a number has too many bytes") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_come_out_in_order() {
+        let message = [0x08, 0x96, 0x01, 0x12, 2, b'h', b'i', 0x1d, 1, 2, 3, 4];
+        let mut fields = Fields::of(&message);
+        assert_eq!(fields.next_field(), Ok(Some((1, Value::Varint(150)))));
+        assert_eq!(fields.next_field(), Ok(Some((2, Value::Bytes(b"hi")))));
+        assert_eq!(fields.next_field(), Ok(Some((3, Value::Fixed32([1, 2, 3, 4])))));
+        assert_eq!(fields.next_field(), Ok(None));
+    }
+
+    #[test]
+    fn a_message_cut_anywhere_is_malformed() {
+        let message = [0x12, 2, b'h', b'i'];
+        for cut in 1..message.len() {
+            assert!(Fields::of(&message[..cut]).next_field().is_err());
+        }
+    }
+
+    #[test]
+    fn groups_nest_only_so_deep() {
+        let nested = |depth: usize| [vec![0x0b; depth], vec![0x0c; depth]].concat();
+        assert_eq!(Fields::of(&nested(50)).next_field(), Ok(Some((1, Value::Group))));
+        assert!(Fields::of(&nested(100_000)).next_field().is_err());
+    }
+}

@@ -1,0 +1,193 @@
+//! Batches of decoded records, made on native threads.
+
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use anybatch_core::buffer::Pool;
+use anybatch_core::engine::{Engine, Next, Source};
+use anybatch_core::files::{self, Files, Identity};
+use anybatch_core::gather::{self, Gather, OnCorrupt};
+use anybatch_core::index::Fingerprint;
+use anybatch_core::order::Order;
+use anybatch_core::source::{Learnt, Numbering, Ordered, Walk, Walked};
+use anybatch_core::{Error, Result};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::buffer::Buffer;
+use crate::errors::to_py;
+use crate::index::{Index, compression};
+use crate::schema::Schema;
+
+/// How long to wait before asking whether the user pressed Ctrl-C.
+const PATIENCE: Duration = Duration::from_millis(100);
+const MOST_OPEN_FILES: usize = 256;
+const KEEP_BYTES: usize = 64 << 20;
+
+type PyColumn = (Py<Buffer>, Vec<Py<Buffer>>);
+
+#[pyclass(frozen, module = "anybatch._native")]
+pub struct Batch {
+    #[pyo3(get)]
+    rows: usize,
+    #[pyo3(get)]
+    columns: Vec<PyColumn>,
+    #[pyo3(get)]
+    damaged: Vec<(usize, u64, u64, String)>,
+}
+
+impl Batch {
+    fn new(py: Python<'_>, batch: gather::Batch) -> PyResult<Self> {
+        let buffer = |bytes| Py::new(py, Buffer::from(bytes));
+        let column = |column: anybatch_core::column::Column| {
+            let (values, offsets) = column.into_buffers();
+            Ok((buffer(values)?, offsets.into_iter().map(buffer).collect::<PyResult<_>>()?))
+        };
+        Ok(Batch {
+            rows: batch.rows,
+            columns: batch.columns.into_iter().map(column).collect::<PyResult<_>>()?,
+            damaged: batch
+                .damaged
+                .into_iter()
+                .map(|at| (at.shard, at.offset, at.length, at.reason))
+                .collect(),
+        })
+    }
+}
+
+/// One operation on the order of records: a name and its numbers.
+type Operation = (String, u64, u64);
+
+#[pyclass(frozen, module = "anybatch._native")]
+pub struct Reader {
+    engine: Option<Engine>,
+    learnt: Option<Learnt>,
+    process: u32,
+}
+
+#[pymethods]
+impl Reader {
+    /// `order=None` walks the shards from end to end, with or without indexes; otherwise every shard
+    /// needs its index and the order is made of the operations given.
+    #[new]
+    #[pyo3(signature = (shards, schema, *, batch, drop_remainder, on_corrupt, order, start, threads, depth))]
+    #[allow(clippy::too_many_arguments)]
+    fn new(
+        py: Python<'_>,
+        shards: Vec<(PathBuf, String, Option<Py<Index>>)>,
+        schema: Option<Py<Schema>>,
+        batch: usize,
+        drop_remainder: bool,
+        on_corrupt: &str,
+        order: Option<Vec<Operation>>,
+        start: u64,
+        threads: usize,
+        depth: u64,
+    ) -> PyResult<Self> {
+        let on_corrupt = match on_corrupt {
+            "raise" => OnCorrupt::Raise,
+            "skip" => OnCorrupt::Skip,
+            other => {
+                return Err(PyValueError::new_err(format!(
+                    "on_corrupt is \"raise\" or \"skip\", not {other:?}"
+                )));
+            }
+        };
+        let shards = shards.into_iter().map(walked).collect::<PyResult<Vec<_>>>()?;
+        let schema = schema.map(|schema| Arc::clone(&schema.get().core));
+        let started = py.detach(move || {
+            let files = Arc::new(opened(&shards)?);
+            let pool = Pool::new(KEEP_BYTES);
+            let gather = Gather { files: Arc::clone(&files), schema, on_corrupt, pool };
+            let (source, learnt): (Box<dyn Source>, _) = match order {
+                Some(order) => (ordered(&shards, &order, batch, drop_remainder, start)?, None),
+                None => {
+                    let walk = Walk::new(shards, files, batch, drop_remainder, on_corrupt);
+                    let learnt = Some(Arc::clone(&walk.learnt));
+                    (Box::new(walk), learnt)
+                }
+            };
+            Ok((Engine::start(gather, source, threads, depth)?, learnt))
+        });
+        let (engine, learnt) = started.map_err(|error| to_py(py, error))?;
+        Ok(Reader { engine: Some(engine), learnt, process: std::process::id() })
+    }
+
+    /// The next batch, or `None` after the last one.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        let Some(engine) = self.engine.as_ref().filter(|_| self.process == std::process::id()) else {
+            return Err(PyRuntimeError::new_err(
+                "this iterator belongs to another process; iterate the stream anew",
+            ));
+        };
+        loop {
+            match py.detach(|| engine.next(PATIENCE)).map_err(|error| to_py(py, error))? {
+                Next::Batch(batch) => return Batch::new(py, batch).map(Some),
+                Next::End => return Ok(None),
+                Next::NotYet => py.check_signals()?,
+            }
+        }
+    }
+
+    /// Indexes of shards that were walked to their end since the last call.
+    fn learnt(&self) -> Vec<(usize, Index)> {
+        let Some(learnt) = &self.learnt else { return Vec::new() };
+        let mut learnt = learnt.lock().unwrap_or_else(PoisonError::into_inner);
+        learnt.drain(..).map(|(shard, core)| (shard, Index { core })).collect()
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            // after a fork the threads live in the parent only, and may have held any lock
+            std::mem::forget(self.engine.take());
+        }
+    }
+}
+
+fn walked((path, name, known): (PathBuf, String, Option<Py<Index>>)) -> PyResult<Walked> {
+    let known = known.map(|index| Arc::clone(&index.get().core));
+    Ok(Walked { path, compression: compression(&name)?, known })
+}
+
+fn opened(shards: &[Walked]) -> Result<Files> {
+    let identified = |shard: &Walked| {
+        let meta = std::fs::metadata(&shard.path).map_err(|source| Error::io(&shard.path, source))?;
+        let identity = Identity::from(&meta);
+        if shard.known.as_ref().is_some_and(|index| !belongs(&index.fingerprint, &identity)) {
+            return Err(Error::changed(&shard.path, "was written to after it was indexed"));
+        }
+        Ok((shard.path.clone(), identity))
+    };
+    Ok(Files::new(shards.iter().map(identified).collect::<Result<Vec<_>>>()?, MOST_OPEN_FILES))
+}
+
+fn belongs(print: &Fingerprint, now: &files::Identity) -> bool {
+    (print.size, print.modified_s, print.modified_ns) == (now.size, now.modified_s, now.modified_ns)
+}
+
+fn ordered(
+    shards: &[Walked],
+    operations: &[Operation],
+    batch: usize,
+    drop_remainder: bool,
+    start: u64,
+) -> Result<Box<dyn Source>> {
+    let missing = |shard: &Walked| Error::Misuse(format!("{} has no index", shard.path.display()));
+    let indexes = shards.iter().map(|shard| shard.known.clone().ok_or_else(|| missing(shard)));
+    let numbering = Arc::new(Numbering::new(indexes.collect::<Result<_>>()?)?);
+    let mut order = Order::of(numbering.records());
+    for (name, first, second) in operations {
+        order = match &name[..] {
+            "shuffle" => order.shuffled(*first, *second),
+            "skip" => order.skip(*first),
+            "take" => order.take(*first),
+            "shard" => order.shard(*first, *second)?,
+            _ => return Err(Error::Misuse(format!("unknown operation {name:?}"))),
+        };
+    }
+    let batch = batch.max(1) as u64;
+    Ok(Box::new(Ordered { numbering, order: Arc::new(order), batch, drop_remainder, at: start }))
+}

@@ -1,0 +1,54 @@
+"""Train at the batch size you want, in the memory you have."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anybatch.errors import AnybatchError, AnybatchWarning
+    from anybatch.records import Bytes, Numbers, Ragged, Raw, Sequence, infer_features, write
+    from anybatch.stream import Stream, from_arrays, read
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AnybatchError": "errors",
+    "AnybatchWarning": "errors",
+    "Bytes": "records",
+    "Numbers": "records",
+    "Ragged": "records",
+    "Raw": "records",
+    "Sequence": "records",
+    "Stream": "stream",
+    "from_arrays": "stream",
+    "infer_features": "records",
+    "read": "stream",
+    "write": "records",
+}
+
+__all__ = [
+    "AnybatchError",
+    "AnybatchWarning",
+    "Bytes",
+    "Numbers",
+    "Ragged",
+    "Raw",
+    "Sequence",
+    "Stream",
+    "from_arrays",
+    "infer_features",
+    "read",
+    "write",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that `import anybatch` costs next to nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'anybatch' has no attribute {name!r}")
+    value = getattr(import_module(f"anybatch.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

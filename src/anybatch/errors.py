@@ -1,0 +1,218 @@
+"""What can go wrong, as values: a fact with numbers, then the way out."""
+
+from collections.abc import Sequence
+
+Damage = tuple[str, int, int, str]
+"""File, offset, length and reason of one damaged stretch."""
+
+
+class AnybatchError(Exception):
+    """Whatever anybatch itself raises."""
+
+    def __init__(self, *fields: object) -> None:
+        # past OSError's own constructor, which would read two fields as errno and text
+        Exception.__init__(self, *fields)
+
+
+class CorruptRecord(AnybatchError, ValueError):
+    """A stretch of a shard that does not hold what its checksums promise."""
+
+    def __init__(self, file: str, offset: int, length: int, reason: str) -> None:
+        super().__init__(file, offset, length, reason)
+        self.file = file
+        self.offset = offset
+        self.length = length
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.file}` is damaged at byte {self.offset}, {self.length:,} bytes long: {self.reason}; "
+            'read(..., on_corrupt="skip") leaves it out, `anybatch repair` writes a copy without it'
+        )
+
+
+class FeatureError(AnybatchError, ValueError):
+    """A record does not hold what its feature asks for."""
+
+    def __init__(self, feature: str, file: str, offset: int, problem: str) -> None:
+        super().__init__(feature, file, offset, problem)
+        self.feature = feature
+        self.file = file
+        self.offset = offset
+        self.problem = problem
+
+    def __str__(self) -> str:
+        where = f"`{self.file}`, record at byte {self.offset}: " if self.file else ""
+        return (
+            f"{where}feature `{self.feature}` {self.problem}; `anybatch inspect` shows what the records hold"
+        )
+
+
+class NotRecords(AnybatchError, ValueError):
+    """A file that is no TFRecord shard."""
+
+    def __init__(self, file: str, why: str) -> None:
+        super().__init__(file, why)
+        self.file = file
+        self.why = why
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.file}` holds no TFRecords: {self.why}; "
+            "a narrower glob leaves it out, compression= names how it is packed"
+        )
+
+
+class ShardChanged(AnybatchError, OSError):
+    """A shard was cut, replaced or became unreadable while it was open."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        super().__init__(file, problem)
+        self.file = file
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"`{self.file}` changed while it was read: {self.problem}; start again once it stays as it is"
+
+
+class LimitExceeded(AnybatchError, ValueError):
+    """A record claims more bytes than a record may have."""
+
+    def __init__(self, file: str, offset: int, claimed: int, limit: int) -> None:
+        super().__init__(file, offset, claimed, limit)
+        self.file = file
+        self.offset = offset
+        self.claimed = claimed
+        self.limit = limit
+
+    def __str__(self) -> str:
+        return (
+            f"the record at byte {self.offset} of `{self.file}` claims {self.claimed:,} bytes "
+            f"and the limit is {self.limit:,}; write it as several smaller records"
+        )
+
+
+class NoFiles(AnybatchError, FileNotFoundError):
+    """A path or glob that matches nothing."""
+
+    def __init__(self, pattern: str) -> None:
+        super().__init__(pattern)
+        self.pattern = pattern
+
+    def __str__(self) -> str:
+        return f"0 files match `{self.pattern}`; check the path, or quote the glob if a shell expanded it"
+
+
+class NothingToRead(AnybatchError, ValueError):
+    """Files that are there and hold no record at all."""
+
+    def __init__(self, files: Sequence[str]) -> None:
+        super().__init__(tuple(files))
+        self.files = tuple(files)
+
+    def __str__(self) -> str:
+        first = f", `{self.files[0]}` first" if self.files else ""
+        return (
+            f"{len(self.files):,} files{first}, hold 0 records; "
+            "check that their writer was closed, or name other files"
+        )
+
+
+class TooManyCorrupt(AnybatchError, ValueError):
+    """More damaged records than `max_corrupt` allows; `allowed` is a count, or a fraction below 1."""
+
+    def __init__(self, found: int, allowed: float, first: Damage) -> None:
+        super().__init__(found, allowed, first)
+        self.found = found
+        self.allowed = allowed
+        self.first = first
+
+    def __str__(self) -> str:
+        file, offset, _, reason = self.first
+        allowed = f"{self.allowed:.3%} of them" if 0 < self.allowed < 1 else f"{self.allowed:,.0f}"
+        return (
+            f"{self.found:,} damaged records and max_corrupt allows {allowed}, "
+            f"the first at byte {offset} of `{file}`: {reason}; "
+            "a larger max_corrupt goes on, `anybatch repair` writes clean copies"
+        )
+
+
+class ShardsDisagree(AnybatchError, ValueError):
+    """Two shards hold different things under one name."""
+
+    def __init__(self, feature: str, file_a: str, what_a: str, file_b: str, what_b: str) -> None:
+        super().__init__(feature, file_a, what_a, file_b, what_b)
+        self.feature = feature
+        self.file_a = file_a
+        self.what_a = what_a
+        self.file_b = file_b
+        self.what_b = what_b
+
+    def __str__(self) -> str:
+        return (
+            f"feature `{self.feature}` is {self.what_a} in `{self.file_a}` "
+            f"and {self.what_b} in `{self.file_b}`; pass features= to say which is meant"
+        )
+
+
+class WillNotOverwrite(AnybatchError, FileExistsError):
+    """A file that is already there."""
+
+    def __init__(self, file: str) -> None:
+        super().__init__(file)
+        self.file = file
+
+    def __str__(self) -> str:
+        return f"`{self.file}` exists; overwrite=True replaces it"
+
+
+class BadSize(AnybatchError, ValueError):
+    """Text or a number that is no size in bytes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"{self.text!r} is no size; write '512MiB', '2GB' or a number of bytes from 1 to 2**63 - 1"
+
+
+class BadFeature(AnybatchError, ValueError):
+    """A feature that no record could satisfy, named by its column or, before it has one, its kind."""
+
+    def __init__(self, feature: str, problem: str) -> None:
+        super().__init__(feature, problem)
+        self.feature = feature
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"feature `{self.feature}`: {self.problem}"
+
+
+class IsAFolder(AnybatchError, IsADirectoryError):
+    """A folder where files were asked for."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"`{self.path}` is a folder; `{self.path.rstrip('/')}/*` names the files in it"
+
+
+class NotExamples(AnybatchError, ValueError):
+    """Records that are sound but hold no `tf.train.Example`."""
+
+    def __init__(self, file: str, problem: str) -> None:
+        super().__init__(file, problem)
+        self.file = file
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.file}` holds no tf.train.Example: {self.problem}; features=bytes reads them as they are"
+        )
+
+
+class AnybatchWarning(UserWarning):
+    """Something that a user may want to know, and that stops nothing."""

@@ -1,0 +1,61 @@
+"""Turn what the native decoder has filled into the columns of a batch, without copying."""
+
+from collections.abc import Sequence as Several
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anybatch.errors import FeatureError
+from anybatch.records.columns import BytesColumn, Column, Offsets, RaggedColumn
+from anybatch.records.dtypes import BYTES
+from anybatch.records.features import Bytes, Feature, Numbers, Padded, Ragged, Raw, Sequence
+
+NativeColumn: TypeAlias = tuple[Any, Several[Any]]
+"""A buffer of values, then buffers of int64 offsets, outermost first."""
+
+
+def assemble(feature: Feature, rows: int, column: NativeColumn, *, name: str = "") -> Column:
+    """Return one column of a batch; `name` is what an error calls it. Only `Padded` copies."""
+    values, offsets = column
+    match feature:
+        case Numbers() | Raw():
+            return np.frombuffer(values, feature.dtype).reshape(rows, *feature.shape)
+        case Bytes():
+            return BytesColumn(np.frombuffer(values, np.uint8), _offsets(offsets[0]), feature.shape)
+        case Ragged():
+            return RaggedColumn(_items(feature.dtype, (), column), _offsets(offsets[0]))
+        case Sequence():
+            steps = _offsets(offsets[0])
+            return RaggedColumn(assemble(feature.feature, int(steps[-1]), (values, offsets[1:])), steps)
+        case Padded():
+            starts = _starts_of_items(feature, _offsets(offsets[0]), name)
+            return RaggedColumn(_items(feature.dtype, feature.shape, column), starts).to_padded(
+                feature.default
+            )
+    raise TypeError(f"no column is made from {type(feature).__name__}")
+
+
+def _offsets(buffer: Any) -> Offsets:
+    return np.frombuffer(buffer, np.int64)
+
+
+def _items(dtype: str, shape: tuple[int, ...], column: NativeColumn) -> NDArray[Any] | BytesColumn:
+    values, offsets = column
+    if dtype == BYTES:
+        return BytesColumn(np.frombuffer(values, np.uint8), _offsets(offsets[1]), shape)
+    return np.frombuffer(values, dtype).reshape(-1, *shape)
+
+
+def _starts_of_items(feature: Padded, offsets: Offsets, name: str) -> Offsets:
+    each = prod(feature.shape)
+    cut = np.flatnonzero(np.diff(offsets) % each)
+    if cut.size:
+        at = int(cut[0])
+        held = int(offsets[at + 1] - offsets[at])
+        problem = (
+            f"holds {held:,} values in row {at} of the batch; {feature.shape} asks for multiples of {each:,}"
+        )
+        raise FeatureError(name, "", -1, problem)
+    return offsets // each

@@ -1,0 +1,78 @@
+"""The index of each shard: taken from its sidecar, or made once and kept there."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from anybatch._native import Index, Scan
+from anybatch.records.shards import Shard
+from anybatch.records.threads import on_threads
+
+Progress = Callable[[int], None]
+"""Called with how many more bytes of the files have been passed."""
+
+_SLICE_BYTES = 64 << 20
+
+
+def sidecar_paths(path: str) -> tuple[Path, Path]:
+    """Return where a shard's index may lie: beside it, or in the user's cache folder."""
+    shard = Path(path).absolute()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    name = hashlib.sha256(os.fsencode(shard)).hexdigest()[:32]
+    # a dot-file, so that `train/*` never matches it
+    return shard.with_name(f".{shard.name}.abindex"), cache / "anybatch" / "index" / f"{name}.abindex"
+
+
+def load_index(shard: Shard) -> Index | None:
+    """Return the index of a shard that has a fresh one."""
+    for sidecar in sidecar_paths(shard.path):
+        index = Index.load(shard.path, shard.compression, sidecar)
+        if index is not None:
+            return index
+    return None
+
+
+def keep_index(shard: Shard, index: Index) -> Path | None:
+    """Write a sidecar where that is possible; return where, or None: then it is made anew next time."""
+    for sidecar in sidecar_paths(shard.path):
+        with suppress(OSError):
+            sidecar.parent.mkdir(parents=True, exist_ok=True)
+            index.save(sidecar)
+            return sidecar
+    return None
+
+
+def build_index(shard: Shard, *, check_data: bool = False, progress: Progress | None = None) -> Index:
+    """Return a new index from one walk over the shard. `check_data` reads large records too."""
+    scan = Scan(shard.path, shard.compression, check_data=check_data)
+    done, more = 0, True
+    while more:
+        more = scan.advance(_SLICE_BYTES)
+        if progress:
+            progress(scan.bytes_done - done)
+        done = scan.bytes_done
+    return scan.finish()
+
+
+def load_or_build(shard: Shard, *, progress: Progress | None = None) -> Index:
+    """Return the index of a shard, made and kept if there was none."""
+    index = load_index(shard)
+    if index is not None:
+        if progress:
+            progress(index.file_bytes)
+        return index
+    index = build_index(shard, progress=progress)
+    keep_index(shard, index)
+    return index
+
+
+def load_indexes(shards: Iterable[Shard]) -> list[Index | None]:
+    """Return the fresh indexes there are, reading nothing but sidecars."""
+    return list(on_threads(load_index, shards))
+
+
+def load_or_build_all(shards: Iterable[Shard], *, progress: Progress | None = None) -> list[Index]:
+    """Return the index of every shard, several at a time."""
+    return list(on_threads(lambda shard: load_or_build(shard, progress=progress), shards))

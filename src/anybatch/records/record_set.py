@@ -1,0 +1,132 @@
+"""Shards with what to take from them: opened, numbered, read in batches."""
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias, cast
+
+from anybatch._native import Batch, Index, Reader, Schema
+from anybatch.errors import CorruptRecord, Damage, NothingToRead
+from anybatch.records.assemble import assemble
+from anybatch.records.columns import BytesColumn, Column
+from anybatch.records.features import Bytes, Feature, native_fields
+from anybatch.records.index import Progress, keep_index, load_indexes, load_or_build_all
+from anybatch.records.ledger import Ledger
+from anybatch.records.shards import Shard
+from anybatch.records.threads import usable_cores
+
+Columns: TypeAlias = dict[str, Column] | BytesColumn
+"""One batch: a column per feature, or the records' bytes as they are."""
+
+Order: TypeAlias = list[tuple[str, int, int]]
+"""Operations on record numbers, as the native reader takes them: ("shuffle", seed, epoch) and so on."""
+
+_log = logging.getLogger("anybatch")
+
+
+@dataclass(frozen=True)
+class RecordSet:
+    """Record shards and the features to take from them; `features=None`: each record's bytes."""
+
+    shards: tuple[Shard, ...]
+    features: Mapping[str, Feature] | None = None
+    on_corrupt: str = "raise"
+    ledger: Ledger = field(default_factory=Ledger, compare=False)
+
+    @cached_property
+    def schema(self) -> Schema | None:
+        """The features as the native decoder takes them."""
+        return None if self.features is None else Schema(native_fields(self.features))
+
+    def indexes(self, progress: Progress | None = None) -> list[Index]:
+        """Return every shard's index, made where there is none. Damage that they know of is raised or noted."""
+        indexes = load_or_build_all(self.shards, progress=progress)
+        self._note_known(indexes)
+        self._check_empty(indexes)
+        return indexes
+
+    def count(self) -> int:
+        """Return how many records there are, without those known to be damaged."""
+        return sum(index.records - index.bad_records for index in self.indexes())
+
+    def in_file_order(self, batch_size: int, *, drop_remainder: bool = False) -> Iterator[Columns]:
+        """Yield batches as the records lie. Shards without an index are walked, and have one afterwards."""
+        known = load_indexes(self.shards)
+        self._note_known(known)
+        reader = self._reader(known, batch_size, drop_remainder=drop_remainder)
+        for columns in self._read(reader):
+            known = self._learn(reader, known)
+            yield columns
+        known = self._learn(reader, known)
+        self._check_empty(known)
+        self.ledger.judge(sum(index.records for index in known if index is not None))
+
+    def ordered(self, batch_size: int, order: Order, *, start: int = 0) -> Iterator[Columns]:
+        """Yield batches of records by number, from position `start` of the given order on."""
+        reader = self._reader(self.indexes(), batch_size, order=order, start=start)
+        return self._read(reader)
+
+    def _reader(
+        self,
+        indexes: Iterable[Index | None],
+        batch_size: int,
+        *,
+        drop_remainder: bool = False,
+        order: Order | None = None,
+        start: int = 0,
+    ) -> Reader:
+        threads = usable_cores()
+        return Reader(
+            [(shard.path, shard.compression, index) for shard, index in zip(self.shards, indexes, strict=True)],
+            self.schema,
+            batch=batch_size,
+            drop_remainder=drop_remainder,
+            on_corrupt=self.on_corrupt,
+            order=order,
+            start=start,
+            threads=threads,
+            depth=threads + 1,
+        )
+
+    def _read(self, reader: Reader) -> Iterator[Columns]:
+        while (batch := reader.next()) is not None:
+            self.ledger.add((self.shards[shard].path, *where) for shard, *where in batch.damaged)
+            if batch.rows:
+                yield self._columns(batch)
+
+    def _columns(self, batch: Batch) -> Columns:
+        if self.features is None:
+            return cast(BytesColumn, assemble(Bytes(), batch.rows, batch.columns[0]))
+        return {
+            name: assemble(feature, batch.rows, column, name=name)
+            for (name, feature), column in zip(self.features.items(), batch.columns, strict=True)
+        }
+
+    def _learn(self, reader: Reader, known: list[Index | None]) -> list[Index | None]:
+        for number, index in reader.learnt():
+            keep_index(self.shards[number], index)
+            known = [*known[:number], index, *known[number + 1 :]]
+        return known
+
+    def _note_known(self, indexes: Iterable[Index | None]) -> None:
+        known = [(shard, index) for shard, index in zip(self.shards, indexes, strict=True) if index is not None]
+        damages: list[Damage] = [
+            (shard.path, *where) for shard, index in known for where in index.damaged
+        ]
+        if damages and self.on_corrupt == "raise":
+            raise CorruptRecord(*damages[0])
+        self.ledger.add(damages)
+        if len(known) == len(self.shards):
+            self.ledger.judge(sum(index.records for _, index in known))
+
+    def _check_empty(self, indexes: Iterable[Index | None]) -> None:
+        empty = [
+            shard.path
+            for shard, index in zip(self.shards, indexes, strict=True)
+            if index is not None and index.records == 0
+        ]
+        if len(empty) == len(self.shards):
+            raise NothingToRead(empty)
+        for path in empty:
+            _log.info("%s holds no records", path)

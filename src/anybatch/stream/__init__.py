@@ -1,0 +1,7 @@
+"""Describe a stream of records, then run it."""
+
+from anybatch.stream.arrays import from_arrays
+from anybatch.stream.read import read
+from anybatch.stream.stream import Stream
+
+__all__ = ["Stream", "from_arrays", "read"]

@@ -2,8 +2,9 @@
 //!
 //! A record is taken up again only where both of its CRCs are right. Frames can also lie inside a
 //! record's data (a bytes feature that holds a TFRecord file); those are not ours. So inside a
-//! damaged record whose end is known, a find counts only if the records that start there lead
-//! exactly to where the damaged one ends, or on past it: frames that are mere data stop before.
+//! damaged record whose end is known, a find counts only if the records that start there lead to
+//! where the damaged one ends, or on past it: frames that are mere data stop before, for behind them
+//! comes at least the damaged record's own checksum.
 
 use crate::crc;
 use crate::error::Result;
@@ -120,11 +121,16 @@ fn plausible(header: &[u8], largest: u64) -> bool {
     frame::claimed_length(&header) <= largest && frame::checked_length(&header).is_some()
 }
 
-/// Follow whole records from `at` until `end` is reached or passed, or they stop.
+/// Follow records from `at` until `end` is reached or passed, or they stop. One that is damaged but has
+/// a known end does not stop them: a second wound must not hide the records before it.
 fn follow(window: &mut dyn Window, at: u64, end: u64, effort: &mut Effort) -> Result<u64> {
     let mut at = at;
     while at < end {
-        match whole_record(window, at, effort)? {
+        let next = match whole_record(window, at, effort)? {
+            None => delimited_record(window, at)?,
+            whole => whole,
+        };
+        match next {
             Some(next) => at = next,
             None => break,
         }
@@ -132,14 +138,23 @@ fn follow(window: &mut dyn Window, at: u64, end: u64, effort: &mut Effort) -> Re
     Ok(at)
 }
 
+/// Where a damaged record ends: its header is right, or can be put right, and leads to another header.
+fn delimited_record(window: &mut dyn Window, at: u64) -> Result<Option<u64>> {
+    if let Some(length) = header_at(window, at, 0)? {
+        let end = at + OVERHEAD + length;
+        let leads_on = window.view(end, 1, 0)?.is_empty() || header_at(window, end, 0)?.is_some();
+        return Ok(leads_on.then_some(end));
+    }
+    end_by_correction(window, at)
+}
+
 /// Where to go on inside a record whose header is right and whose data is not: the length may lie,
-/// or bytes may be missing. `None`: the record is what its header says, only damaged.
+/// or bytes may be missing. `None`: the record is what its header says, only damaged or cut short.
 pub fn inside(window: &mut dyn Window, at: u64, end: u64, effort: &mut Effort) -> Result<Option<u64>> {
-    let meets_a_record = window.view(end, 1, 0)?.is_empty() || header_at(window, end, 0)?.is_some();
     let mut from = at + 1;
     while let Some(found) = next_record(window, from, end, true, effort)? {
         let reached = follow(window, found, end, effort)?;
-        if reached == end || (reached > end && !meets_a_record) {
+        if reached >= end {
             return Ok(Some(found));
         }
         from = reached.max(found + 1);

@@ -16,6 +16,7 @@ use crate::window::{self, Window};
 const BLOCK: usize = 1 << 20;
 /// Mean record size above which hopping beats reading: a few pages saved per record pay for a call.
 const HOP_ABOVE: u64 = 32 << 10;
+const BELIEVABLE_AT_FIRST: u64 = 1 << 20;
 /// A file without one record in its first bytes is none of ours.
 const PATIENCE: u64 = 256 << 20;
 
@@ -35,6 +36,8 @@ pub struct Scan {
     check: Check,
     at: u64,
     mean_bytes: u64,
+    /// A record that claims more than this and more than there is, is taken to lie, not to be cut.
+    believable: u64,
     hopping: bool,
     /// The newest record whose data was not looked at. It is given out only when the next header
     /// proves right: otherwise its own length may be the lie.
@@ -57,6 +60,7 @@ impl Scan {
             check,
             at: 0,
             mean_bytes: 0,
+            believable: BELIEVABLE_AT_FIRST,
             hopping: false,
             held: None,
             builder: Builder::default(),
@@ -204,7 +208,12 @@ impl Scan {
         let at = self.at;
         let to = if self.builder.records() == 0 { PATIENCE } else { u64::MAX };
         let reason = self.why_bad(at)?;
-        let next = salvage::after_bad_header(self.window.as_mut(), at, to, &mut self.effort)?;
+        let next = match (reason, self.window.end()) {
+            (Reason::Length { claimed, .. }, Some(end)) if claimed <= self.believable => {
+                salvage::inside(self.window.as_mut(), at, end, &mut self.effort)?
+            }
+            _ => salvage::after_bad_header(self.window.as_mut(), at, to, &mut self.effort)?,
+        };
         if let Some(next) = next {
             self.builder.gap(at, next, reason);
             self.at = next;
@@ -253,6 +262,7 @@ impl Scan {
 
     fn adapt(&mut self, bytes: u64) {
         self.mean_bytes = if self.builder.records() == 0 { bytes } else { (self.mean_bytes * 7 + bytes) / 8 };
+        self.believable = self.believable.max(bytes.saturating_mul(4));
         let hopping = self.mean_bytes > HOP_ABOVE;
         if hopping && !self.hopping && self.check == Check::WhereFree {
             self.window.expect_hops();

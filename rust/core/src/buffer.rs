@@ -10,47 +10,76 @@ type Aligned = AVec<u8, ConstAlign<ALIGNMENT>>;
 /// Growable aligned bytes; given back to their pool when dropped.
 #[derive(Debug)]
 pub struct Bytes {
+    /// As long as it was ever written: memory that is used again need not be cleared again.
     data: Aligned,
+    len: usize,
     pool: Option<Arc<Pool>>,
+}
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Bytes::with_capacity(0)
+    }
 }
 
 impl Bytes {
     pub fn with_capacity(capacity: usize) -> Self {
-        Bytes { data: AVec::with_capacity(ALIGNMENT, capacity), pool: None }
+        Bytes { data: AVec::with_capacity(ALIGNMENT, capacity), len: 0, pool: None }
     }
 
     pub fn as_slice(&self) -> &[u8] {
-        &self.data
+        &self.data[..self.len]
     }
 
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        &mut self.data
+        &mut self.data[..self.len]
     }
 
     pub fn len(&self) -> usize {
-        self.data.len()
+        self.len
     }
 
     pub fn is_empty(&self) -> bool {
-        self.data.is_empty()
+        self.len == 0
     }
 
     pub fn extend(&mut self, bytes: &[u8]) {
-        self.data.extend_from_slice(bytes);
+        let end = self.len + bytes.len();
+        if let Some(place) = self.data.get_mut(self.len..end) {
+            place.copy_from_slice(bytes);
+        } else {
+            self.data.truncate(self.len);
+            self.data.extend_from_slice(bytes);
+        }
+        self.len = end;
     }
 
     pub fn push_i64(&mut self, value: i64) {
-        self.data.extend_from_slice(&value.to_le_bytes());
+        self.extend(&value.to_le_bytes());
     }
 
     /// The `at`-th number of bytes that hold int64 numbers; 0 past the end.
     pub fn i64_at(&self, at: usize) -> i64 {
-        let bytes = self.data.get(at * 8..at * 8 + 8).unwrap_or(&[0; 8]);
+        let bytes = self.as_slice().get(at * 8..at * 8 + 8).unwrap_or(&[0; 8]);
         i64::from_le_bytes(bytes.try_into().unwrap_or([0; 8]))
     }
 
     pub fn truncate(&mut self, len: usize) {
-        self.data.truncate(len);
+        self.len = self.len.min(len);
+    }
+
+    /// Memory from `start` on, be it in use or not, to read a file into.
+    pub fn memory(&mut self, start: usize, len: usize) -> &mut [u8] {
+        let end = start.saturating_add(len);
+        if self.data.len() < end {
+            self.data.resize(end, 0);
+        }
+        &mut self.data[start..end]
+    }
+
+    /// Take memory that was written before into use, as far as it was.
+    pub fn grow_to(&mut self, len: usize) {
+        self.len = self.len.max(len.min(self.data.len()));
     }
 }
 
@@ -78,7 +107,7 @@ impl Pool {
     /// An empty buffer with room for `capacity` bytes.
     pub fn take(self: &Arc<Self>, capacity: usize) -> Bytes {
         let data = self.fitting(capacity).unwrap_or_else(|| AVec::with_capacity(ALIGNMENT, capacity));
-        Bytes { data, pool: Some(Arc::clone(self)) }
+        Bytes { data, len: 0, pool: Some(Arc::clone(self)) }
     }
 
     fn fitting(&self, capacity: usize) -> Option<Aligned> {
@@ -90,8 +119,7 @@ impl Pool {
         Some(free.swap_remove(at))
     }
 
-    fn take_back(&self, mut data: Aligned) {
-        data.clear();
+    fn take_back(&self, data: Aligned) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.push(data);
         let mut held: usize = free.iter().map(|data| data.capacity()).sum();

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use crate::buffer::{Bytes, Pool};
 use crate::example::Level;
-use crate::schema::{Dtype, Fallback, Field, Form};
+use crate::schema::{Dtype, Fallback, Field, Form, LARGE};
+
+/// Room behind a large column for what follows its last value when a record is read into place.
+pub(crate) const SPILL: usize = 4 << 10;
 
 /// Values and up to three levels of offsets, outermost first: record → steps, item → values,
 /// value → bytes. Each list of offsets is int64 and starts with 0.
@@ -23,9 +26,10 @@ impl Column {
     pub fn new(field: &Field, rows: usize, pool: &Arc<Pool>) -> Self {
         let strings = field.dtype == Dtype::Bytes;
         let known = if field.form == Form::Ragged || strings { 0 } else { field.item_bytes() };
+        let spill = if field.form == Form::Raw && known >= LARGE { SPILL } else { 0 };
         let offsets = |wanted: bool, entries: usize| wanted.then(|| started(pool, entries));
         Column {
-            values: pool.take(known.saturating_mul(rows)),
+            values: pool.take(known.saturating_mul(rows).saturating_add(spill)),
             steps: offsets(field.level == Level::Lists, rows),
             items: offsets(field.form == Form::Ragged, rows),
             strings: offsets(strings, rows.saturating_mul(field.count.max(1))),

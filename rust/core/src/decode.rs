@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::mem::replace;
 
 use half::f16;
 
@@ -17,6 +18,8 @@ pub enum Fault {
     Malformed(&'static str),
     /// The record is sound but not what was asked for.
     Feature { feature: String, problem: String },
+    /// A value that was read straight into its column lies elsewhere in this record.
+    Moved,
 }
 
 impl From<Malformed> for Fault {
@@ -35,6 +38,16 @@ enum Found {
     Merged(Vec<u8>),
 }
 
+impl Found {
+    fn value<'a>(&'a self, record: &'a [u8]) -> Option<&'a [u8]> {
+        match self {
+            Found::Nowhere => None,
+            Found::Within(start, len) => record.get(*start..*start + *len),
+            Found::Merged(bytes) => Some(bytes),
+        }
+    }
+}
+
 /// Decodes records one after the other; remembers the order in which their keys came.
 #[derive(Debug, Default)]
 pub struct Decoder {
@@ -45,29 +58,54 @@ pub struct Decoder {
 impl Decoder {
     /// Append `record` to the columns, one per field. On a fault the columns are as they were.
     pub fn decode(&mut self, schema: &Schema, record: &[u8], columns: &mut [Column], row: usize) -> Outcome {
-        let outcome = self.locate(schema, record).and_then(|()| self.fill(schema, record, columns));
+        self.decode_around(schema, record, columns, row, None)
+    }
+
+    /// The same for a record of which one raw value is in its column already.
+    pub fn decode_around(
+        &mut self,
+        schema: &Schema,
+        record: &[u8],
+        columns: &mut [Column],
+        row: usize,
+        there: Option<RawPlace>,
+    ) -> Outcome {
+        let outcome = self.locate(schema, record).and_then(|()| self.fill(schema, record, columns, there));
         if outcome.is_err() {
             columns.iter_mut().for_each(|column| column.keep_rows(row));
         }
         outcome
     }
 
+    /// Where in the record that was decoded last the bytes of a raw field lie.
+    pub fn place_of_raw(&self, schema: &Schema, record: &[u8], field: usize) -> Option<RawPlace> {
+        let value = self.value_of(schema, record, field)?;
+        let (_, list) = example::feature(Level::Context, value).ok()??;
+        let at = offset_within(record, one_bytes_value(schema.fields.get(field)?, &list).ok()?)?;
+        Some(RawPlace { field, at })
+    }
+
+    fn value_of<'a>(&'a self, schema: &Schema, record: &'a [u8], field: usize) -> Option<&'a [u8]> {
+        self.found.get(*schema.key_of_field.get(field)?)?.value(record)
+    }
+
     fn locate(&mut self, schema: &Schema, record: &[u8]) -> Outcome {
         self.found.clear();
         self.found.resize(schema.keys.len(), Found::Nowhere);
-        let base = record.as_ptr().addr();
         let mut nth = 0;
         example::entries(record, schema.has_lists, |level, key, value| {
             let guess = self.order.get(nth).copied().unwrap_or(nth);
             if let Some(place) = schema.find(level, key, guess) {
                 remember(&mut self.order, nth, place);
-                self.found[place] = match value {
+                let now = match value {
                     Cow::Borrowed(bytes) => {
-                        let start = bytes.as_ptr().addr().saturating_sub(base);
-                        Found::Within(start.min(record.len()), bytes.len())
+                        Found::Within(offset_within(record, bytes).unwrap_or(0), bytes.len())
                     }
                     Cow::Owned(bytes) => Found::Merged(bytes),
                 };
+                if let Some(former) = replace(&mut self.found[place], now).value(record) {
+                    example::check_value(level, former)?;
+                }
             } else {
                 example::checked_key(key)?;
             }
@@ -77,21 +115,47 @@ impl Decoder {
         Ok(())
     }
 
-    fn fill(&self, schema: &Schema, record: &[u8], columns: &mut [Column]) -> Outcome {
-        for ((field, column), place) in schema.fields.iter().zip(columns).zip(&schema.key_of_field) {
-            let value = match &self.found[*place] {
-                Found::Nowhere => None,
-                Found::Within(start, len) => record.get(*start..*start + *len),
-                Found::Merged(bytes) => Some(&bytes[..]),
+    fn fill(
+        &self,
+        schema: &Schema,
+        record: &[u8],
+        columns: &mut [Column],
+        there: Option<RawPlace>,
+    ) -> Outcome {
+        for (number, (field, column)) in schema.fields.iter().zip(columns).enumerate() {
+            let value = self.value_of(schema, record, number);
+            let outcome = match (field.level, there) {
+                (_, Some(there)) if there.field == number => is_there(field, value, record, there.at),
+                (Level::Context, _) => context(field, value, column),
+                (Level::Lists, _) => feature_list(field, value, column),
             };
-            let outcome = match field.level {
-                Level::Context => context(field, value, column),
-                Level::Lists => feature_list(field, value, column),
-            };
-            outcome.map_err(|fault| with_names(fault, record, schema.has_lists))?;
+            outcome.map_err(|fault| explained(fault, record, schema.has_lists))?;
         }
         Ok(())
     }
+}
+
+/// Where a raw value lies within its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawPlace {
+    pub field: usize,
+    pub at: usize,
+}
+
+fn is_there(field: &Field, value: Option<&[u8]>, record: &[u8], at: usize) -> Outcome {
+    let list = value.map(|value| example::feature(field.level, value)).transpose()?.flatten();
+    match list {
+        Some((Kind::Bytes, list)) if offset_within(record, one_bytes_value(field, &list)?) == Some(at) => {
+            Ok(())
+        }
+        _ => Err(Fault::Moved),
+    }
+}
+
+/// Where `part` starts in `whole`, if it is a part of it.
+fn offset_within(whole: &[u8], part: &[u8]) -> Option<usize> {
+    let at = part.as_ptr().addr().checked_sub(whole.as_ptr().addr())?;
+    (at.checked_add(part.len())? <= whole.len()).then_some(at)
 }
 
 fn remember(order: &mut Vec<usize>, nth: usize, place: usize) {
@@ -109,11 +173,15 @@ fn problem(field: &Field, problem: impl Display) -> Fault {
 
 const MISSING: &str = "is missing";
 
-/// A user who mistyped a name wants to see the names that are there.
-fn with_names(fault: Fault, record: &[u8], lists: bool) -> Fault {
+/// A damaged record is damaged, whatever else is wrong with it; and a user who mistyped a name wants to
+/// see the names that are there.
+fn explained(fault: Fault, record: &[u8], lists: bool) -> Fault {
     let Fault::Feature { feature, problem } = fault else {
         return fault;
     };
+    if let Err(malformed) = example::check(record, lists) {
+        return malformed.into();
+    }
     if problem != MISSING {
         return Fault::Feature { feature, problem };
     }
@@ -134,7 +202,7 @@ fn with_names(fault: Fault, record: &[u8], lists: bool) -> Fault {
 }
 
 fn context(field: &Field, value: Option<&[u8]>, column: &mut Column) -> Outcome {
-    let present = value.map(example::feature).transpose()?.flatten();
+    let present = value.map(|value| example::feature(field.level, value)).transpose()?.flatten();
     match present {
         Some((kind, list)) => item(field, kind, &list, column)?,
         None if field.required => return Err(problem(field, MISSING)),
@@ -167,7 +235,7 @@ fn feature_list(field: &Field, value: Option<&[u8]>, column: &mut Column) -> Out
 }
 
 fn step(field: &Field, value: &[u8], column: &mut Column) -> Outcome {
-    match example::feature(value)? {
+    match example::feature(field.level, value)? {
         Some((kind, list)) => item(field, kind, &list, column)?,
         None if field.form == Form::Ragged => {}
         None if field.default != Fallback::None => column.push_default(&field.default),
@@ -182,7 +250,7 @@ fn in_step(fault: Fault, step: usize) -> Fault {
         Fault::Feature { feature, problem } => {
             Fault::Feature { feature, problem: format!("step {step}: {problem}") }
         }
-        malformed @ Fault::Malformed(_) => malformed,
+        other => other,
     }
 }
 
@@ -193,10 +261,10 @@ fn item(field: &Field, kind: Kind, list: &[u8], column: &mut Column) -> Outcome 
     }
     let before = column.values_so_far();
     match kind {
-        Kind::Floats => floats(field.dtype, list, column)?,
+        Kind::Floats => floats(field, list, column)?,
         Kind::Ints => ints(field, list, column)?,
-        Kind::Bytes if field.form == Form::Raw => return raw(field, list, column),
-        Kind::Bytes => example::byte_strings(list, |bytes| column.push_string(bytes))?,
+        Kind::Bytes if field.form == Form::Raw => column.values.extend(one_bytes_value(field, list)?),
+        Kind::Bytes => example::byte_strings(field.level, list, |bytes| column.push_string(bytes))?,
     }
     let count = column.values_so_far() - before;
     if field.form == Form::Dense && count != field.count {
@@ -206,9 +274,10 @@ fn item(field: &Field, kind: Kind, list: &[u8], column: &mut Column) -> Outcome 
     Ok(())
 }
 
-fn raw(field: &Field, list: &[u8], column: &mut Column) -> Outcome {
+/// The one bytes value of a raw field, of exactly the size it must have.
+fn one_bytes_value<'a>(field: &Field, list: &'a [u8]) -> Result<&'a [u8], Fault> {
     let (mut count, mut found) = (0, &[][..]);
-    example::byte_strings(list, |bytes| {
+    example::byte_strings(field.level, list, |bytes| {
         count += 1;
         found = bytes;
     })?;
@@ -221,27 +290,26 @@ fn raw(field: &Field, list: &[u8], column: &mut Column) -> Outcome {
             format!("has {} bytes; {} were asked for", found.len(), field.item_bytes()),
         ));
     }
-    column.values.extend(found);
-    Ok(())
+    Ok(found)
 }
 
-fn floats(dtype: Dtype, list: &[u8], column: &mut Column) -> Outcome {
+fn floats(field: &Field, list: &[u8], column: &mut Column) -> Outcome {
     let values = &mut column.values;
     let each = |packed: &[u8], push: &mut dyn FnMut(f32)| {
         packed.as_chunks::<4>().0.iter().for_each(|bytes| push(f32::from_le_bytes(*bytes)));
     };
-    match dtype {
+    match field.dtype {
         Dtype::Float64 => {
-            example::floats(list, |packed| {
+            example::floats(field.level, list, |packed| {
                 each(packed, &mut |value| values.extend(&f64::from(value).to_le_bytes()))
             })?;
         }
         Dtype::Float16 => {
-            example::floats(list, |packed| {
+            example::floats(field.level, list, |packed| {
                 each(packed, &mut |value| values.extend(&f16::from_f32(value).to_le_bytes()))
             })?;
         }
-        _ => example::floats(list, |packed| values.extend(packed))?,
+        _ => example::floats(field.level, list, |packed| values.extend(packed))?,
     }
     Ok(())
 }
@@ -250,30 +318,30 @@ fn ints(field: &Field, list: &[u8], column: &mut Column) -> Outcome {
     let values = &mut column.values;
     let mut outside = None;
     match field.dtype {
-        Dtype::Int64 => example::ints(list, |value| values.extend(&value.to_le_bytes()))?,
-        Dtype::Int32 => example::ints(list, |value| {
+        Dtype::Int64 => example::ints(field.level, list, |value| values.extend(&value.to_le_bytes()))?,
+        Dtype::Int32 => example::ints(field.level, list, |value| {
             push(i32::try_from(value).map(i32::to_le_bytes), value, values, &mut outside)
         })?,
-        Dtype::Int16 => example::ints(list, |value| {
+        Dtype::Int16 => example::ints(field.level, list, |value| {
             push(i16::try_from(value).map(i16::to_le_bytes), value, values, &mut outside)
         })?,
-        Dtype::Int8 => example::ints(list, |value| {
+        Dtype::Int8 => example::ints(field.level, list, |value| {
             push(i8::try_from(value).map(i8::to_le_bytes), value, values, &mut outside)
         })?,
-        Dtype::Uint64 => example::ints(list, |value| {
+        Dtype::Uint64 => example::ints(field.level, list, |value| {
             push(u64::try_from(value).map(u64::to_le_bytes), value, values, &mut outside)
         })?,
-        Dtype::Uint32 => example::ints(list, |value| {
+        Dtype::Uint32 => example::ints(field.level, list, |value| {
             push(u32::try_from(value).map(u32::to_le_bytes), value, values, &mut outside)
         })?,
-        Dtype::Uint16 => example::ints(list, |value| {
+        Dtype::Uint16 => example::ints(field.level, list, |value| {
             push(u16::try_from(value).map(u16::to_le_bytes), value, values, &mut outside)
         })?,
-        Dtype::Bool => example::ints(list, |value| {
+        Dtype::Bool => example::ints(field.level, list, |value| {
             let truth = u8::try_from(value).ok().filter(|value| *value < 2).map(|value| [value]).ok_or(());
             push(truth, value, values, &mut outside);
         })?,
-        _ => example::ints(list, |value| {
+        _ => example::ints(field.level, list, |value| {
             push(u8::try_from(value).map(u8::to_le_bytes), value, values, &mut outside)
         })?,
     }

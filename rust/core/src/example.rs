@@ -1,6 +1,8 @@
 //! `tf.train.Example` and `SequenceExample` by protobuf's rules: repeated submessages merge, which
 //! on the wire means that they are read one behind the other; the last of two kinds and the last of
-//! two equal map keys win; a map entry without key or value has the default.
+//! two equal map keys win; a map entry without key or value has the default; what a later one
+//! replaces has to be sound all the same. Where protobuf's implementations differ, upb is followed,
+//! on which Python's rests.
 
 use std::borrow::Cow;
 
@@ -30,6 +32,19 @@ pub enum Level {
     Lists,
 }
 
+impl Level {
+    /// How many messages lie around a feature: of a list, the list is one more.
+    fn depth_of_features(self) -> u32 {
+        match self {
+            Level::Context => DEPTH_OF_VALUES,
+            Level::Lists => DEPTH_OF_VALUES + 1,
+        }
+    }
+}
+
+/// A map's values lie in their entry, the map and the record.
+const DEPTH_OF_VALUES: u32 = 3;
+
 /// Call `visit(level, key, value)` for every map entry, in the order of the wire. The feature lists
 /// are looked at only if `lists` says so; in an `Example` they are an unknown field.
 pub fn entries<'a>(
@@ -37,7 +52,7 @@ pub fn entries<'a>(
     lists: bool,
     mut visit: impl FnMut(Level, &'a [u8], Cow<'a, [u8]>) -> Parsed<()>,
 ) -> Parsed<()> {
-    let mut fields = Fields::of(record);
+    let mut fields = Fields::of(record, 0);
     while let Some((number, value)) = fields.next_field()? {
         let level = match number {
             1 => Level::Context,
@@ -45,10 +60,11 @@ pub fn entries<'a>(
             _ => continue,
         };
         if let Value::Bytes(map) = value {
-            let mut fields = Fields::of(map);
-            while let Some((number, value)) = fields.next_field()? {
-                if let (1, Value::Bytes(entry)) = (number, value) {
-                    let (key, value) = key_and_value(entry)?;
+            let mut fields = Fields::of(map, 1);
+            while let Some(field) = fields.next_field()? {
+                if let (1, Value::Bytes(entry)) = field
+                    && let Some((key, value)) = key_and_value(level, entry)?
+                {
                     visit(level, key, value)?;
                 }
             }
@@ -57,30 +73,80 @@ pub fn entries<'a>(
     Ok(())
 }
 
-fn key_and_value(entry: &[u8]) -> Parsed<(&[u8], Cow<'_, [u8]>)> {
-    let (mut key, mut value): (&[u8], Option<Cow<'_, [u8]>>) = (&[], None);
-    let mut fields = Fields::of(entry);
+type Entry<'a> = (&'a [u8], Cow<'a, [u8]>);
+
+/// `None` if the entry has further fields: upb then takes all of it for an unknown field of the map.
+fn key_and_value(level: Level, entry: &[u8]) -> Parsed<Option<Entry<'_>>> {
+    let (mut key, mut value, mut known) = (None, None, true);
+    let mut fields = Fields::of(entry, DEPTH_OF_VALUES - 1);
     while let Some(field) = fields.next_field()? {
         match field {
-            (1, Value::Bytes(bytes)) => key = bytes,
-            (2, Value::Bytes(bytes)) => merge(&mut value, bytes),
-            _ => {}
+            (1, Value::Bytes(bytes)) => {
+                key.replace(bytes).map(checked_key).transpose()?;
+            }
+            (2, Value::Bytes(bytes)) => merge(&mut value, bytes, DEPTH_OF_VALUES)?,
+            _ => known = false,
         }
     }
-    Ok((key, value.unwrap_or_default()))
+    let (key, value) = (key.unwrap_or_default(), value.unwrap_or_default());
+    if known {
+        return Ok(Some((key, value)));
+    }
+    checked_key(key)?;
+    check_value(level, &value)?;
+    Ok(None)
 }
 
-fn merge<'a>(whole: &mut Option<Cow<'a, [u8]>>, part: &'a [u8]) {
-    match whole {
-        None => *whole = Some(Cow::Borrowed(part)),
-        Some(whole) => whole.to_mut().extend_from_slice(part),
+/// Each part has to end with one of its fields: the next one never completes it.
+fn merge<'a>(whole: &mut Option<Cow<'a, [u8]>>, part: &'a [u8], depth: u32) -> Parsed<()> {
+    let Some(parts) = whole else {
+        *whole = Some(Cow::Borrowed(part));
+        return Ok(());
+    };
+    if let Cow::Borrowed(first) = parts {
+        Fields::of(first, depth).check()?;
+    }
+    Fields::of(part, depth).check()?;
+    parts.to_mut().extend_from_slice(part);
+    Ok(())
+}
+
+/// Whether everything in a record is sound, also what nobody asks for.
+pub fn check(record: &[u8], lists: bool) -> Parsed<()> {
+    entries(record, lists, |level, key, value| {
+        checked_key(key)?;
+        check_value(level, &value)
+    })
+}
+
+/// Whether the value of a map entry is sound.
+pub fn check_value(level: Level, value: &[u8]) -> Parsed<()> {
+    match level {
+        Level::Context => check_feature(level, value),
+        Level::Lists => steps(value, |feature| check_feature(level, feature)),
+    }
+}
+
+fn check_feature(level: Level, value: &[u8]) -> Parsed<()> {
+    match feature(level, value)? {
+        Some((kind, list)) => check_list(level, kind, &list),
+        None => Ok(()),
+    }
+}
+
+fn check_list(level: Level, kind: Kind, list: &[u8]) -> Parsed<()> {
+    match kind {
+        Kind::Bytes => byte_strings(level, list, |_| {}),
+        Kind::Floats => floats(level, list, |_| {}),
+        Kind::Ints => ints(level, list, |_| {}),
     }
 }
 
 /// A feature's kind and list; `None` if it has no kind, which counts as missing.
-pub fn feature(value: &[u8]) -> Parsed<Option<(Kind, Cow<'_, [u8]>)>> {
+pub fn feature(level: Level, value: &[u8]) -> Parsed<Option<(Kind, Cow<'_, [u8]>)>> {
+    let depth = level.depth_of_features();
     let mut found: Option<(Kind, Cow<'_, [u8]>)> = None;
-    let mut fields = Fields::of(value);
+    let mut fields = Fields::of(value, depth);
     while let Some((number, value)) = fields.next_field()? {
         let kind = match number {
             1 => Kind::Bytes,
@@ -89,8 +155,15 @@ pub fn feature(value: &[u8]) -> Parsed<Option<(Kind, Cow<'_, [u8]>)>> {
             _ => continue,
         };
         if let Value::Bytes(list) = value {
-            let mut whole = found.take().filter(|(known, _)| *known == kind).map(|(_, list)| list);
-            merge(&mut whole, list);
+            let mut whole = match found.take() {
+                Some((same, list)) if same == kind => Some(list),
+                Some((other, list)) => {
+                    check_list(level, other, &list)?;
+                    None
+                }
+                None => None,
+            };
+            merge(&mut whole, list, depth + 1)?;
             found = whole.map(|list| (kind, list));
         }
     }
@@ -99,7 +172,7 @@ pub fn feature(value: &[u8]) -> Parsed<Option<(Kind, Cow<'_, [u8]>)>> {
 
 /// Call `visit` for every feature of a feature list.
 pub fn steps<'a>(list: &'a [u8], mut visit: impl FnMut(&'a [u8]) -> Parsed<()>) -> Parsed<()> {
-    let mut fields = Fields::of(list);
+    let mut fields = Fields::of(list, DEPTH_OF_VALUES);
     while let Some(field) = fields.next_field()? {
         if let (1, Value::Bytes(feature)) = field {
             visit(feature)?;
@@ -109,8 +182,8 @@ pub fn steps<'a>(list: &'a [u8], mut visit: impl FnMut(&'a [u8]) -> Parsed<()>) 
 }
 
 /// Call `visit` for every run of float32 values, as the little-endian bytes they are stored in.
-pub fn floats(list: &[u8], mut visit: impl FnMut(&[u8])) -> Parsed<()> {
-    let mut fields = Fields::of(list);
+pub fn floats(level: Level, list: &[u8], mut visit: impl FnMut(&[u8])) -> Parsed<()> {
+    let mut fields = Fields::of(list, level.depth_of_features() + 1);
     while let Some(field) = fields.next_field()? {
         match field {
             (1, Value::Bytes(packed)) if packed.len() % 4 == 0 => visit(packed),
@@ -125,8 +198,8 @@ pub fn floats(list: &[u8], mut visit: impl FnMut(&[u8])) -> Parsed<()> {
 }
 
 /// Call `visit` for every int64 value.
-pub fn ints(list: &[u8], mut visit: impl FnMut(i64)) -> Parsed<()> {
-    let mut fields = Fields::of(list);
+pub fn ints(level: Level, list: &[u8], mut visit: impl FnMut(i64)) -> Parsed<()> {
+    let mut fields = Fields::of(list, level.depth_of_features() + 1);
     while let Some(field) = fields.next_field()? {
         match field {
             (1, Value::Bytes(mut packed)) => {
@@ -142,8 +215,8 @@ pub fn ints(list: &[u8], mut visit: impl FnMut(i64)) -> Parsed<()> {
 }
 
 /// Call `visit` for every bytes value.
-pub fn byte_strings<'a>(list: &'a [u8], mut visit: impl FnMut(&'a [u8])) -> Parsed<()> {
-    let mut fields = Fields::of(list);
+pub fn byte_strings<'a>(level: Level, list: &'a [u8], mut visit: impl FnMut(&'a [u8])) -> Parsed<()> {
+    let mut fields = Fields::of(list, level.depth_of_features() + 1);
     while let Some(field) = fields.next_field()? {
         if let (1, Value::Bytes(one)) = field {
             visit(one);

@@ -4,6 +4,7 @@
 //! are hopped over from header to header without touching their data, unless a full check is asked
 //! for. The same walk feeds reading in file order before there is an index.
 
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -14,9 +15,10 @@ use crate::salvage::{self, Effort};
 use crate::window::{self, Window};
 
 const BLOCK: usize = 1 << 20;
+/// What is looked at together: small enough to stay in the processor's cache.
+const STRETCH: usize = 128 << 10;
 /// Mean record size above which hopping beats reading: a few pages saved per record pay for a call.
 const HOP_ABOVE: u64 = 32 << 10;
-const BELIEVABLE_AT_FIRST: u64 = 1 << 20;
 /// A file without one record in its first bytes is none of ours.
 const PATIENCE: u64 = 256 << 20;
 
@@ -35,16 +37,39 @@ pub struct Scan {
     window: Box<dyn Window>,
     check: Check,
     at: u64,
-    mean_bytes: u64,
-    /// A record that claims more than this and more than there is, is taken to lie, not to be cut.
-    believable: u64,
-    hopping: bool,
+    pace: Pace,
     /// The newest record whose data was not looked at. It is given out only when the next header
     /// proves right: otherwise its own length may be the lie.
     held: Option<Extent>,
+    /// Records that were found and not yet given out.
+    found: VecDeque<Extent>,
     builder: Builder,
     effort: Effort,
     done: bool,
+}
+
+/// What the records so far say about those to come.
+#[derive(Debug)]
+struct Pace {
+    mean_bytes: Option<u64>,
+    hopping: bool,
+    /// A record that claims more than this, and more than there is, is taken to lie, not to be cut.
+    believable: u64,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Pace { mean_bytes: None, hopping: false, believable: 1 << 20 }
+    }
+}
+
+impl Pace {
+    fn note(&mut self, bytes: u64) {
+        let mean = self.mean_bytes.map_or(bytes, |mean| (mean * 7 + bytes) / 8);
+        self.mean_bytes = Some(mean);
+        self.hopping = mean > HOP_ABOVE;
+        self.believable = self.believable.max(bytes.saturating_mul(4));
+    }
 }
 
 impl Scan {
@@ -59,10 +84,9 @@ impl Scan {
             window,
             check,
             at: 0,
-            mean_bytes: 0,
-            believable: BELIEVABLE_AT_FIRST,
-            hopping: false,
+            pace: Pace::default(),
             held: None,
+            found: VecDeque::new(),
             builder: Builder::default(),
             effort: Effort::for_file(identity.size),
             done: false,
@@ -94,22 +118,51 @@ impl Scan {
     pub fn advance(&mut self, budget_bytes: u64) -> Result<bool> {
         let until = self.file_position().saturating_add(budget_bytes);
         while self.file_position() < until {
+            self.found.clear();
             if self.next_record()?.is_none() {
                 return Ok(false);
             }
         }
-        Ok(!self.done)
+        self.found.clear();
+        Ok(true)
     }
 
     /// The next record that has a number, or `None` at the end of the shard.
     pub fn next_record(&mut self) -> Result<Option<Extent>> {
-        while !self.done {
-            self.window.forget(self.held.map_or(self.at, |held| held.offset));
-            if let Some(extent) = self.step()? {
+        loop {
+            if let Some(extent) = self.found.pop_front() {
                 return Ok(Some(extent));
             }
+            if self.done {
+                return Ok(None);
+            }
+            self.window.forget(self.held.map_or(self.at, |held| held.offset));
+            if self.held.is_none() && !self.pace.hopping {
+                self.sound_stretch()?;
+            }
+            if self.found.is_empty() {
+                let found = self.step()?;
+                self.found.extend(found);
+            }
         }
-        Ok(None)
+    }
+
+    /// Small sound records by the block: the usual case, without a detour per record.
+    fn sound_stretch(&mut self) -> Result<()> {
+        let largest = self.window.largest_record(self.at);
+        let mut rest = self.window.view(self.at, STRETCH, BLOCK)?;
+        while let Some((length, after)) = whole_record(rest, largest) {
+            let extent = Extent { offset: self.at, end: self.at + OVERHEAD + length };
+            self.builder.whole(extent, true);
+            self.found.push_back(extent);
+            self.pace.note(extent.bytes());
+            self.at = extent.end;
+            rest = after;
+            if self.pace.hopping {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// The data of a record that was just given out, for streams that cannot be read twice.
@@ -134,7 +187,7 @@ impl Scan {
     }
 
     fn ahead(&self) -> usize {
-        if self.hopping { 0 } else { BLOCK }
+        if self.pace.hopping { 0 } else { BLOCK }
     }
 
     fn step(&mut self) -> Result<Option<Extent>> {
@@ -155,8 +208,9 @@ impl Scan {
 
     fn record(&mut self, length: u64) -> Result<Option<Extent>> {
         let extent = Extent { offset: self.at, end: self.at + OVERHEAD + length };
-        self.adapt(extent.bytes());
-        if self.hopping && self.check == Check::WhereFree && self.compression == Compression::None {
+        self.pace.note(extent.bytes());
+        if self.pace.hopping && self.check == Check::WhereFree && self.compression == Compression::None {
+            self.window.expect_hops();
             self.at = extent.end;
             let given = self.held.replace(extent);
             return Ok(given.inspect(|given| self.builder.whole(*given, false)));
@@ -209,7 +263,7 @@ impl Scan {
         let to = if self.builder.records() == 0 { PATIENCE } else { u64::MAX };
         let reason = self.why_bad(at)?;
         let next = match (reason, self.window.end()) {
-            (Reason::Length { claimed, .. }, Some(end)) if claimed <= self.believable => {
+            (Reason::Length { claimed, .. }, Some(end)) if claimed <= self.pace.believable => {
                 salvage::inside(self.window.as_mut(), at, end, &mut self.effort)?
             }
             _ => salvage::after_bad_header(self.window.as_mut(), at, to, &mut self.effort)?,
@@ -260,16 +314,6 @@ impl Scan {
         Ok(self.window.end().unwrap_or(at))
     }
 
-    fn adapt(&mut self, bytes: u64) {
-        self.mean_bytes = if self.builder.records() == 0 { bytes } else { (self.mean_bytes * 7 + bytes) / 8 };
-        self.believable = self.believable.max(bytes.saturating_mul(4));
-        let hopping = self.mean_bytes > HOP_ABOVE;
-        if hopping && !self.hopping && self.check == Check::WhereFree {
-            self.window.expect_hops();
-        }
-        self.hopping = hopping;
-    }
-
     fn not_records(&self) -> Error {
         let why = std::fs::File::open(&self.path)
             .and_then(|file| {
@@ -280,6 +324,15 @@ impl Scan {
             .map_or_else(|error| error.to_string(), |head| looks_like(&head));
         Error::NotRecords { file: self.path.clone(), why }
     }
+}
+
+/// The data's length of the record that `bytes` start with, and what follows it.
+fn whole_record(bytes: &[u8], largest: u64) -> Option<(u64, &[u8])> {
+    let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
+    let length = frame::checked_length(header).filter(|length| *length <= largest)?;
+    let (data_and_footer, after) = rest.split_at_checked(usize::try_from(length).ok()? + frame::FOOTER)?;
+    frame::checked_data(data_and_footer).ok()?;
+    Some((length, after))
 }
 
 /// What a file that holds no record seems to be.

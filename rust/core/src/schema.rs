@@ -131,6 +131,8 @@ pub struct Schema {
 
 /// Up to so many keys, comparing them one by one is faster than hashing.
 const FEW: usize = 12;
+/// From this size on, copying a value costs more than the trouble of reading it into place.
+pub(crate) const LARGE: usize = 32 << 10;
 
 impl Schema {
     pub fn new(fields: Vec<Field>) -> Result<Self> {
@@ -154,6 +156,14 @@ impl Schema {
             schema.key_of_field.push(place);
         }
         Ok(schema)
+    }
+
+    /// The field that is worth reading straight into its column, if there is one.
+    pub(crate) fn large_raw(&self) -> Option<usize> {
+        let raw = |field: &&Field| field.form == Form::Raw && field.level == Level::Context;
+        let largest =
+            self.fields.iter().filter(raw).map(Field::item_bytes).max().filter(|bytes| *bytes >= LARGE)?;
+        self.fields.iter().position(|field| raw(&field) && field.item_bytes() == largest)
     }
 
     /// The number of a key, looked for first at `guess`: records tend to repeat their order.

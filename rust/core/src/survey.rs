@@ -64,10 +64,14 @@ impl Survey {
         let mut found = BTreeMap::new();
         example::entries(record, lists, |level, key, value| {
             let name = example::checked_key(key)?.to_owned();
-            if found.len() < MOST_NAMES {
-                found.insert((level == Level::Lists, name), value);
+            let key = (level == Level::Lists, name);
+            if found.len() >= MOST_NAMES && !found.contains_key(&key) {
+                return Ok(());
             }
-            Ok(())
+            match found.insert(key, value) {
+                Some(former) => example::check_value(level, &former),
+                None => Ok(()),
+            }
         })?;
         let mut seen = Vec::with_capacity(found.len());
         for ((in_lists, name), value) in found {
@@ -75,7 +79,7 @@ impl Survey {
             if in_lists {
                 one.look_at_list(&value)?
             } else {
-                one.look_at_feature(&value)?
+                one.look_at_feature(Level::Context, &value)?
             }
             seen.push((in_lists, name, one));
         }
@@ -104,30 +108,30 @@ impl Seen {
         let mut steps = 0;
         example::steps(list, |feature| {
             steps += 1;
-            self.look_at_feature(feature)
+            self.look_at_feature(Level::Lists, feature)
         })?;
         self.present = 1;
         widen(&mut self.steps, steps);
         Ok(())
     }
 
-    fn look_at_feature(&mut self, feature: &[u8]) -> Parsed<()> {
-        let Some((kind, list)) = example::feature(feature)? else {
+    fn look_at_feature(&mut self, level: Level, feature: &[u8]) -> Parsed<()> {
+        let Some((kind, list)) = example::feature(level, feature)? else {
             return Ok(());
         };
         let mut count = 0;
         match kind {
-            Kind::Bytes => example::byte_strings(&list, |value| {
+            Kind::Bytes => example::byte_strings(level, &list, |value| {
                 count += 1;
                 widen(&mut self.sizes, value.len() as u64);
             })?,
-            Kind::Floats => example::floats(&list, |packed| {
+            Kind::Floats => example::floats(level, &list, |packed| {
                 for value in packed.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)) {
                     count += 1;
                     if value.is_finite() { widen(&mut self.floats, value) } else { self.not_finite += 1 }
                 }
             })?,
-            Kind::Ints => example::ints(&list, |value| {
+            Kind::Ints => example::ints(level, &list, |value| {
                 count += 1;
                 widen(&mut self.ints, value);
             })?,

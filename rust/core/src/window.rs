@@ -53,11 +53,12 @@ struct Plain {
     size: u64,
     start: u64,
     block: Vec<u8>,
+    hops: bool,
 }
 
 impl Plain {
     fn new(path: &Path, file: File, size: u64) -> Self {
-        Plain { path: path.to_path_buf(), file, size, start: 0, block: Vec::new() }
+        Plain { path: path.to_path_buf(), file, size, start: 0, block: Vec::new(), hops: false }
     }
 
     fn held(&self, offset: u64, want: usize) -> Option<std::ops::Range<usize>> {
@@ -96,6 +97,9 @@ impl Window for Plain {
     }
 
     fn expect_hops(&mut self) {
+        if std::mem::replace(&mut self.hops, true) {
+            return;
+        }
         // advice only: where it is refused, reading works all the same
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::Random);
     }

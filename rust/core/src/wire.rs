@@ -7,7 +7,7 @@ pub struct Malformed(pub &'static str);
 pub type Parsed<T> = Result<T, Malformed>;
 
 const CUT: Malformed = Malformed("a field ends after the message does");
-/// As deep as protobuf's own parser follows nested groups.
+/// As deep as protobuf's own parser follows messages and groups, all levels together.
 const DEEPEST: u32 = 100;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +23,19 @@ pub enum Value<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a> {
     rest: &'a [u8],
+    depth: u32,
 }
 
 impl<'a> Fields<'a> {
-    pub fn of(message: &'a [u8]) -> Self {
-        Fields { rest: message }
+    /// `depth`: how many messages lie around this one.
+    pub fn of(message: &'a [u8], depth: u32) -> Self {
+        Fields { rest: message, depth }
+    }
+
+    /// Whether the rest of the message is one field after the other, whatever they hold.
+    pub fn check(mut self) -> Parsed<()> {
+        while self.next_field()?.is_some() {}
+        Ok(())
     }
 
     /// The next field's number and value, or `None` at the end of the message.
@@ -36,15 +44,15 @@ impl<'a> Fields<'a> {
             return Ok(None);
         }
         let (number, kind) = self.tag()?;
-        Ok(Some((number, self.value(number, kind, 0)?)))
+        if number == 0 {
+            return Err(Malformed("a field has the number 0"));
+        }
+        Ok(Some((number, self.value(number, kind, self.depth)?)))
     }
 
     fn tag(&mut self) -> Parsed<(u32, u32)> {
         let tag = u32::try_from(varint_of_at_most(&mut self.rest, 5)?)
             .map_err(|_| Malformed("a field tag is too large"))?;
-        if tag >> 3 == 0 {
-            return Err(Malformed("a field has the number 0"));
-        }
         Ok((tag >> 3, tag & 7))
     }
 
@@ -74,10 +82,11 @@ impl<'a> Fields<'a> {
     }
 
     fn group(&mut self, number: u32, depth: u32) -> Parsed<()> {
-        if depth >= DEEPEST {
+        if depth > DEEPEST {
             return Err(Malformed("groups are nested too deeply"));
         }
         loop {
+            // protobuf lets the number 0 pass in here
             let (inner, kind) = self.tag()?;
             if kind == 4 {
                 return if inner == number { Ok(()) } else { Err(Malformed("a group ends as another one")) };
@@ -118,7 +127,7 @@ mod tests {
     #[test]
     fn fields_come_out_in_order() {
         let message = [0x08, 0x96, 0x01, 0x12, 2, b'h', b'i', 0x1d, 1, 2, 3, 4];
-        let mut fields = Fields::of(&message);
+        let mut fields = Fields::of(&message, 0);
         assert_eq!(fields.next_field(), Ok(Some((1, Value::Varint(150)))));
         assert_eq!(fields.next_field(), Ok(Some((2, Value::Bytes(b"hi")))));
         assert_eq!(fields.next_field(), Ok(Some((3, Value::Fixed32([1, 2, 3, 4])))));
@@ -129,14 +138,17 @@ mod tests {
     fn a_message_cut_anywhere_is_malformed() {
         let message = [0x12, 2, b'h', b'i'];
         for cut in 1..message.len() {
-            assert!(Fields::of(&message[..cut]).next_field().is_err());
+            assert!(Fields::of(&message[..cut], 0).next_field().is_err());
         }
     }
 
     #[test]
     fn groups_nest_only_so_deep() {
         let nested = |depth: usize| [vec![0x0b; depth], vec![0x0c; depth]].concat();
-        assert_eq!(Fields::of(&nested(50)).next_field(), Ok(Some((1, Value::Group))));
-        assert!(Fields::of(&nested(100_000)).next_field().is_err());
+        assert_eq!(Fields::of(&nested(100), 0).next_field(), Ok(Some((1, Value::Group))));
+        assert!(Fields::of(&nested(101), 0).next_field().is_err());
+        assert_eq!(Fields::of(&nested(96), 4).next_field(), Ok(Some((1, Value::Group))));
+        assert!(Fields::of(&nested(97), 4).next_field().is_err());
+        assert!(Fields::of(&nested(100_000), 0).next_field().is_err());
     }
 }

@@ -277,8 +277,8 @@ fn compressed_shards_are_read_and_their_damage_noticed() {
         out.write_all(bytes).unwrap();
         out.finish().unwrap()
     };
-    let packers: [(Compression, &dyn Fn(&[u8]) -> Vec<u8>); 2] =
-        [(Compression::Gzip, &gzip), (Compression::Zlib, &zlib)];
+    type Packer<'a> = (Compression, &'a dyn Fn(&[u8]) -> Vec<u8>);
+    let packers: [Packer; 2] = [(Compression::Gzip, &gzip), (Compression::Zlib, &zlib)];
     for (compression, pack) in packers {
         let whole = pack(&shard(&records));
         let path = write(folder.path(), &whole);

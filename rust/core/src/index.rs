@@ -137,7 +137,7 @@ impl Index {
         let next = self.offsets.get(number + 1).unwrap_or(self.records_end);
         let gap = self.gaps.get(self.gaps.partition_point(|gap| gap.offset <= offset));
         let end = gap.map_or(next, |gap| next.min(gap.offset));
-        if end < offset + OVERHEAD || end > self.stream_bytes {
+        if end.saturating_sub(offset) < OVERHEAD || end > self.stream_bytes {
             return Err(Error::Misuse(format!("the index places record {number} at {offset}..{end}")));
         }
         Ok(Extent { offset, end })

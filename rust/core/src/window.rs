@@ -156,7 +156,10 @@ impl Inflated {
     fn new(path: &Path, file: File, size: u64, compression: Compression) -> Self {
         Inflated {
             path: path.to_path_buf(),
-            inflate: Some(Inflate::new(BufReader::with_capacity(256 << 10, file), compression)),
+            inflate: Some(Inflate::new(
+                BufReader::with_capacity(proportionate(size, 256 << 10), file),
+                compression,
+            )),
             file_size: size,
             file_read: 0,
             start: 0,
@@ -173,7 +176,7 @@ impl Inflated {
         };
         self.drop_forgotten();
         let had = self.held.len();
-        self.held.resize(had + BLOCK, 0);
+        self.held.resize(had + proportionate(self.file_size, BLOCK), 0);
         let got = inflate.read(&mut self.held[had..]);
         self.held.truncate(had + *got.as_ref().unwrap_or(&0));
         self.file_read = file_position(inflate.input());
@@ -199,6 +202,11 @@ impl Inflated {
             self.held.shrink_to(8 * BLOCK);
         }
     }
+}
+
+/// No more memory at a time than a small file can be worth.
+fn proportionate(file_bytes: u64, most: usize) -> usize {
+    usize::try_from(file_bytes.saturating_mul(4)).unwrap_or(most).clamp(4096, most)
 }
 
 fn file_position(input: &mut BufReader<File>) -> u64 {

@@ -10,16 +10,18 @@ from anybatch.errors import AnybatchError
 DAMAGE = ("a.tfrecord", 120, 16, "data CRC")
 CASES = {
     errors.CorruptRecord: DAMAGE,
-    errors.FeatureError: ("label", "a.tfrecord", 120, "3 values where 1 is asked for"),
+    errors.FeatureError: ("label", "a.tfrecord", 120, "has 3 values; 1 were asked for"),
     errors.NotRecords: ("a.txt", "the first 12 bytes are no header"),
     errors.ShardChanged: ("a.tfrecord", "it had 100 bytes and has 50"),
-    errors.LimitExceeded: ("a.tfrecord", 120, 2**40, 2**30),
+    errors.DoesNotFit: ("batch", 2**30, 2**20),
+    errors.UserFunctionFailed: ("map", "scale", "records 0 to 5", "ZeroDivisionError: division by zero; see above"),
     errors.NoFiles: ("train/*.tfrecord",),
     errors.NothingToRead: (("a.tfrecord", "b.tfrecord"),),
     errors.TooManyCorrupt: (11, 10, DAMAGE),
     errors.ShardsDisagree: ("label", "a.tfrecord", "1 int64", "b.tfrecord", "2 float32"),
     errors.WillNotOverwrite: ("a.tfrecord",),
-    errors.BadSize: ("2 GiBs",),
+    errors.IsAFolder: ("train",),
+    errors.NotExamples: ("a.tfrecord", "3 of 3 records do not parse"),
     errors.BadFeature: ("label", "shape (-1,) has a size that is not known; Ragged(dtype) reads any"),
 }
 
@@ -72,7 +74,7 @@ def test_errors_about_files_carry_no_invented_errno():
 
 
 def test_an_error_about_no_single_record_names_no_place():
-    assert "byte" not in str(errors.FeatureError("label", "", -1, "missing"))
+    assert "byte" not in str(errors.FeatureError("label", "", -1, "is missing"))
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,8 @@ pub fn sequence_example(bytes: &[u8]) {
 fn decoded(bytes: &[u8], level: Level) {
     let schema = Schema::new(every_kind(level)).expect("a schema");
     let pool = Pool::new(1 << 20);
-    let mut columns: Vec<Column> = schema.fields.iter().map(|field| Column::new(field, 4, &pool)).collect();
+    let mut columns: Vec<Column> =
+        schema.fields.iter().map(|field| Column::new(field, 4, 64, &pool)).collect();
     let mut decoder = Decoder::default();
     let mut rows = 0;
     // several records in one decoder, so that what it remembers of one meets another

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anybatch.errors import AnybatchError, AnybatchWarning
-    from anybatch.records import Bytes, Numbers, Ragged, Raw, Sequence, infer_features, write
-    from anybatch.stream import Stream, from_arrays, read
+    from anybatch.records import Bytes, Numbers, Ragged, Raw, Sequence, infer_features
+    from anybatch.records.write import write
+    from anybatch.stream import Stream, concat, from_arrays, mix
+    from anybatch.stream.read import read
 
 __version__ = "0.1.0"
 
@@ -19,8 +21,10 @@ _HOMES = {
     "Raw": "records",
     "Sequence": "records",
     "Stream": "stream",
+    "concat": "stream",
     "from_arrays": "stream",
     "infer_features": "records",
+    "mix": "stream",
     "read": "stream",
     "write": "records",
 }
@@ -34,8 +38,10 @@ __all__ = [
     "Raw",
     "Sequence",
     "Stream",
+    "concat",
     "from_arrays",
     "infer_features",
+    "mix",
     "read",
     "write",
 ]

@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Sequence
-from typing import final
+from typing import TypeAlias, final
 
 from typing_extensions import Buffer as AnyBuffer
 
-_Path = str | os.PathLike[str]
-_Field = tuple[str, str, str, str, int, bytes | list[bytes] | None, bool]
+_Path: TypeAlias = str | os.PathLike[str]
+_Field: TypeAlias = tuple[str, str, str, str, int, bytes | list[bytes] | None, bool]
 
 @final
 class Buffer:
@@ -16,7 +16,7 @@ class Buffer:
     def __len__(self) -> int: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
-Column = tuple[Buffer, list[Buffer]]
+Column: TypeAlias = tuple[Buffer, list[Buffer]]
 """Values, then int64 offsets, outermost first: record → steps, item → values, value → bytes."""
 
 def masked_crc32c(data: AnyBuffer) -> int: ...
@@ -74,7 +74,21 @@ class Batch:
     @property
     def columns(self) -> list[Column]: ...
     @property
+    def numbers(self) -> Buffer: ...
+    @property
+    def positions(self) -> Buffer: ...
+    @property
     def damaged(self) -> list[tuple[int, int, int, str]]: ...
+
+_Operation: TypeAlias = tuple[str, Sequence[int]]
+
+@final
+class Order:
+    """The order of so many records after some operations: ("shuffle", [seed, epoch]) and so on."""
+
+    def __init__(self, records: int, operations: Sequence[_Operation]) -> None: ...
+    def __len__(self) -> int: ...
+    def records(self, start: int, stop: int) -> Buffer: ...
 
 @final
 class Reader:
@@ -88,11 +102,13 @@ class Reader:
         batch: int,
         drop_remainder: bool,
         on_corrupt: str,
-        order: Sequence[tuple[str, int, int]] | None,
+        order: Sequence[_Operation] | None,
         start: int,
         threads: int,
         depth: int,
+        limit_bytes: int,
     ) -> None: ...
+    def stats(self) -> tuple[int, int, int, int]: ...
     def next(self) -> Batch | None: ...
     def learnt(self) -> list[tuple[int, Index]]: ...
 

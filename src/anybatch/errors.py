@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from anybatch.units import size
+
 Damage = tuple[str, int, int, str]
 """File, offset, length and reason of one damaged stretch."""
 
@@ -75,21 +77,34 @@ class ShardChanged(AnybatchError, OSError):
         return f"`{self.file}` changed while it was read: {self.problem}; start again once it stays as it is"
 
 
-class LimitExceeded(AnybatchError, ValueError):
-    """A record claims more bytes than a record may have."""
+class DoesNotFit(AnybatchError, MemoryError):
+    """A stage needs more bytes than it may use."""
 
-    def __init__(self, file: str, offset: int, claimed: int, limit: int) -> None:
-        super().__init__(file, offset, claimed, limit)
-        self.file = file
-        self.offset = offset
-        self.claimed = claimed
+    def __init__(self, stage: str, needed: int, limit: int) -> None:
+        super().__init__(stage, needed, limit)
+        self.stage = stage
+        self.needed = needed
         self.limit = limit
 
     def __str__(self) -> str:
         return (
-            f"the record at byte {self.offset} of `{self.file}` claims {self.claimed:,} bytes "
-            f"and the limit is {self.limit:,}; write it as several smaller records"
+            f"`{self.stage}` needs {size(self.needed, up=True)} and may use {size(self.limit)}; "
+            f"a smaller batch or a limit of {size(self.needed, up=True)} would do"
         )
+
+
+class UserFunctionFailed(AnybatchError, RuntimeError):
+    """A function that a user passed raised; its own exception is the cause."""
+
+    def __init__(self, stage: str, function: str, where: str, cause: str) -> None:
+        super().__init__(stage, function, where, cause)
+        self.stage = stage
+        self.function = function
+        self.where = where
+        self.cause = cause
+
+    def __str__(self) -> str:
+        return f"`{self.stage}` called {self.function} on {self.where}: {self.cause}"
 
 
 class NoFiles(AnybatchError, FileNotFoundError):
@@ -164,17 +179,6 @@ class WillNotOverwrite(AnybatchError, FileExistsError):
 
     def __str__(self) -> str:
         return f"`{self.file}` exists; overwrite=True replaces it"
-
-
-class BadSize(AnybatchError, ValueError):
-    """Text or a number that is no size in bytes."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.text = text
-
-    def __str__(self) -> str:
-        return f"{self.text!r} is no size; write '512MiB', '2GB' or a number of bytes from 1 to 2**63 - 1"
 
 
 class BadFeature(AnybatchError, ValueError):

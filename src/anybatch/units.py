@@ -5,8 +5,6 @@ from fractions import Fraction
 from operator import index
 from typing import SupportsIndex
 
-from anybatch.errors import BadSize
-
 LARGEST_BYTES = 2**63 - 1
 
 _LETTERS = "kmgtpe"
@@ -18,6 +16,17 @@ _NAMES = ("B", *(letter.upper() + "iB" for letter in _LETTERS))
 
 # at most 20 digits on either side: 2**63 has 19, and longer text only costs time
 _SIZE = re.compile(r"\s*([0-9]{1,20}(?:\.[0-9]{1,20})?)\s*([A-Za-z]*)\s*")
+
+
+class BadSize(ValueError):
+    """Text or a number that is no size in bytes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
+    def __str__(self) -> str:
+        return f"{self.text!r} is no size; write '512MiB', '2GB' or a number of bytes from 1 to 2**63 - 1"
 
 
 def parse_size(text: str | float | SupportsIndex) -> int:

@@ -1,18 +1,55 @@
 //! 64-byte-aligned bytes that frameworks can take without a copy, used again once they are let go.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aligned_vec::{AVec, ConstAlign};
+use memmap2::MmapMut;
 
 pub const ALIGNMENT: usize = 64;
-type Aligned = AVec<u8, ConstAlign<ALIGNMENT>>;
+/// From this size on memory comes straight from the system: it costs nothing until it is touched, and
+/// goes back at once when it is dropped, which an allocator's does not.
+const FROM_SYSTEM: usize = 256 << 10;
+
+#[derive(Debug)]
+enum Memory {
+    Small(AVec<u8, ConstAlign<ALIGNMENT>>),
+    Mapped(MmapMut),
+}
+
+impl Memory {
+    fn of(capacity: usize) -> Self {
+        if capacity >= FROM_SYSTEM
+            && let Ok(mapped) = MmapMut::map_anon(capacity)
+        {
+            return Memory::Mapped(mapped);
+        }
+        let mut small = AVec::with_capacity(ALIGNMENT, capacity);
+        small.resize(capacity, 0);
+        Memory::Small(small)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Memory::Small(bytes) => bytes,
+            Memory::Mapped(bytes) => bytes,
+        }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match self {
+            Memory::Small(bytes) => bytes,
+            Memory::Mapped(bytes) => bytes,
+        }
+    }
+}
 
 /// Growable aligned bytes; given back to their pool when dropped.
 #[derive(Debug)]
 pub struct Bytes {
-    /// As long as it was ever written: memory that is used again need not be cleared again.
-    data: Aligned,
+    memory: Memory,
     len: usize,
+    /// The most that was ever in use: what of the memory is really there.
+    touched: usize,
     pool: Option<Arc<Pool>>,
 }
 
@@ -24,15 +61,15 @@ impl Default for Bytes {
 
 impl Bytes {
     pub fn with_capacity(capacity: usize) -> Self {
-        Bytes { data: AVec::with_capacity(ALIGNMENT, capacity), len: 0, pool: None }
+        Bytes { memory: Memory::of(capacity), len: 0, touched: 0, pool: None }
     }
 
     pub fn as_slice(&self) -> &[u8] {
-        &self.data[..self.len]
+        &self.memory.bytes()[..self.len]
     }
 
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        &mut self.data[..self.len]
+        &mut self.memory.bytes_mut()[..self.len]
     }
 
     pub fn len(&self) -> usize {
@@ -43,15 +80,22 @@ impl Bytes {
         self.len == 0
     }
 
-    pub fn extend(&mut self, bytes: &[u8]) {
-        let end = self.len + bytes.len();
-        if let Some(place) = self.data.get_mut(self.len..end) {
-            place.copy_from_slice(bytes);
-        } else {
-            self.data.truncate(self.len);
-            self.data.extend_from_slice(bytes);
+    fn capacity(&self) -> usize {
+        self.memory.bytes().len()
+    }
+
+    /// How much memory this holds on to.
+    pub fn held(&self) -> usize {
+        match self.memory {
+            Memory::Small(_) => self.capacity(),
+            Memory::Mapped(_) => self.touched,
         }
-        self.len = end;
+    }
+
+    pub fn extend(&mut self, bytes: &[u8]) {
+        let start = self.len;
+        self.memory(start, bytes.len()).copy_from_slice(bytes);
+        self.len = start + bytes.len();
     }
 
     pub fn push_i64(&mut self, value: i64) {
@@ -69,24 +113,34 @@ impl Bytes {
     }
 
     /// Memory from `start` on, be it in use or not, to read a file into.
+    #[inline]
     pub fn memory(&mut self, start: usize, len: usize) -> &mut [u8] {
         let end = start.saturating_add(len);
-        if self.data.len() < end {
-            self.data.resize(end, 0);
+        if end > self.capacity() {
+            self.grow(end);
         }
-        &mut self.data[start..end]
+        self.touched = self.touched.max(end);
+        &mut self.memory.bytes_mut()[start..end]
+    }
+
+    #[cold]
+    fn grow(&mut self, needed: usize) {
+        let mut larger = Memory::of(needed.max(self.capacity().saturating_mul(2)).max(ALIGNMENT));
+        larger.bytes_mut()[..self.touched].copy_from_slice(&self.memory.bytes()[..self.touched]);
+        self.memory = larger;
     }
 
     /// Take memory that was written before into use, as far as it was.
     pub fn grow_to(&mut self, len: usize) {
-        self.len = self.len.max(len.min(self.data.len()));
+        self.len = self.len.max(len.min(self.touched));
     }
 }
 
 impl Drop for Bytes {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.take() {
-            pool.take_back(std::mem::replace(&mut self.data, AVec::new(ALIGNMENT)));
+            let memory = std::mem::replace(&mut self.memory, Memory::of(0));
+            pool.take_back(Bytes { memory, len: 0, touched: self.touched, pool: None });
         }
     }
 }
@@ -94,7 +148,7 @@ impl Drop for Bytes {
 /// Buffers that were let go, kept for the next batch: fresh pages cost more than decoding does.
 #[derive(Debug)]
 pub struct Pool {
-    free: Mutex<Vec<Aligned>>,
+    free: Mutex<Vec<Bytes>>,
     keep_bytes: usize,
 }
 
@@ -104,27 +158,45 @@ impl Pool {
         Arc::new(Pool { free: Mutex::default(), keep_bytes })
     }
 
-    /// An empty buffer with room for `capacity` bytes.
-    pub fn take(self: &Arc<Self>, capacity: usize) -> Bytes {
-        let data = self.fitting(capacity).unwrap_or_else(|| AVec::with_capacity(ALIGNMENT, capacity));
-        Bytes { data, len: 0, pool: Some(Arc::clone(self)) }
+    fn lock(&self) -> MutexGuard<'_, Vec<Bytes>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fitting(&self, capacity: usize) -> Option<Aligned> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+    /// An empty buffer with room for `capacity` bytes.
+    pub fn take(self: &Arc<Self>, capacity: usize) -> Bytes {
+        let mut bytes = self.fitting(capacity).unwrap_or_else(|| Bytes::with_capacity(capacity));
+        bytes.pool = Some(Arc::clone(self));
+        bytes
+    }
+
+    fn fitting(&self, capacity: usize) -> Option<Bytes> {
+        let mut free = self.lock();
         // much larger ones are left for those who need them
-        let fits =
-            |data: &Aligned| (capacity..=capacity.saturating_mul(4).max(4096)).contains(&data.capacity());
-        let at = free.iter().rposition(fits)?;
+        let fits = capacity..=capacity.saturating_mul(4).max(4096);
+        let at = free.iter().rposition(|bytes| fits.contains(&bytes.capacity()))?;
         Some(free.swap_remove(at))
     }
 
-    fn take_back(&self, data: Aligned) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.push(data);
-        let mut held: usize = free.iter().map(|data| data.capacity()).sum();
+    fn take_back(&self, bytes: Bytes) {
+        let mut free = self.lock();
+        free.push(bytes);
+        let mut held: usize = free.iter().map(Bytes::held).sum();
         while held > self.keep_bytes && !free.is_empty() {
-            held -= free.remove(0).capacity();
+            held -= free.remove(0).held();
+        }
+    }
+
+    /// Unused memory held for later.
+    pub fn held(&self) -> usize {
+        self.lock().iter().map(Bytes::held).sum()
+    }
+
+    /// Give unused memory back to the system until no more than `bytes` are held.
+    pub fn shrink_to(&self, bytes: usize) {
+        let mut free = self.lock();
+        let mut held: usize = free.iter().map(Bytes::held).sum();
+        while held > bytes && !free.is_empty() {
+            held -= free.remove(0).held();
         }
     }
 }
@@ -136,27 +208,33 @@ mod tests {
     #[test]
     fn buffers_are_aligned_and_grow() {
         let mut bytes = Bytes::with_capacity(3);
-        for round in 0..1000 {
+        for round in 0..100_000 {
             bytes.push_i64(round);
+            if round % 1000 == 0 {
+                assert_eq!(bytes.as_slice().as_ptr().addr() % ALIGNMENT, 0);
+            }
         }
-        assert_eq!(bytes.as_slice().as_ptr().addr() % ALIGNMENT, 0);
-        assert_eq!((bytes.len(), bytes.i64_at(999), bytes.i64_at(1000)), (8000, 999, 0));
+        assert!((0..100_000).all(|at| bytes.i64_at(at) == at as i64));
+        assert_eq!((bytes.len(), bytes.i64_at(100_000)), (800_000, 0));
     }
 
     #[test]
     fn a_buffer_let_go_is_used_again() {
         let pool = Pool::new(1 << 20);
-        let first = pool.take(10_000);
-        let place = first.as_slice().as_ptr();
-        drop(first);
-        assert_eq!(pool.take(9_000).as_slice().as_ptr(), place);
+        for size in [10_000, 400_000] {
+            let first = pool.take(size);
+            let place = first.as_slice().as_ptr();
+            drop(first);
+            assert_eq!(pool.take(size - 1000).as_slice().as_ptr(), place);
+        }
     }
 
     #[test]
     fn a_pool_keeps_no_more_than_it_may() {
         let pool = Pool::new(10_000);
         drop((0..10).map(|_| pool.take(4_000)).collect::<Vec<_>>());
-        let held: usize = pool.free.lock().unwrap().iter().map(|data| data.capacity()).sum();
-        assert!(held <= 10_000);
+        assert!((1..=10_000).contains(&pool.held()));
+        pool.shrink_to(0);
+        assert_eq!(pool.held(), 0);
     }
 }

@@ -22,14 +22,17 @@ pub struct Column {
 }
 
 impl Column {
-    /// An empty column with room for `rows` records as far as their size is known.
-    pub fn new(field: &Field, rows: usize, pool: &Arc<Pool>) -> Self {
+    /// An empty column with room for `rows` records of `data_bytes` together: memory that is not needed
+    /// after all is never touched.
+    pub fn new(field: &Field, rows: usize, data_bytes: usize, pool: &Arc<Pool>) -> Self {
         let strings = field.dtype == Dtype::Bytes;
-        let known = if field.form == Form::Ragged || strings { 0 } else { field.item_bytes() };
+        let varies = field.form == Form::Ragged || strings || field.level == Level::Lists;
+        let known = if varies { 0 } else { field.item_bytes() };
+        let room = if varies { field.most_value_bytes(data_bytes) } else { known.saturating_mul(rows) };
         let spill = if field.form == Form::Raw && known >= LARGE { SPILL } else { 0 };
         let offsets = |wanted: bool, entries: usize| wanted.then(|| started(pool, entries));
         Column {
-            values: pool.take(known.saturating_mul(rows).saturating_add(spill)),
+            values: pool.take(room.saturating_add(spill)),
             steps: offsets(field.level == Level::Lists, rows),
             items: offsets(field.form == Form::Ragged, rows),
             strings: offsets(strings, rows.saturating_mul(field.count.max(1))),
@@ -39,8 +42,8 @@ impl Column {
     }
 
     /// A column that takes each record's bytes as they are.
-    pub fn of_records(rows: usize, pool: &Arc<Pool>) -> Self {
-        let (values, strings) = (pool.take(0), Some(started(pool, rows)));
+    pub fn of_records(rows: usize, data_bytes: usize, pool: &Arc<Pool>) -> Self {
+        let (values, strings) = (pool.take(data_bytes), Some(started(pool, rows)));
         Column { values, steps: None, items: None, strings, count: 1, width: 1 }
     }
 
@@ -90,6 +93,12 @@ impl Column {
         let values = cut(&mut self.items, items).unwrap_or(items.saturating_mul(self.count));
         let bytes = cut(&mut self.strings, values).unwrap_or(values.saturating_mul(self.width));
         self.values.truncate(bytes);
+    }
+
+    /// How much memory this holds on to.
+    pub fn held(&self) -> usize {
+        let offsets = [&self.steps, &self.items, &self.strings].into_iter().flatten();
+        self.values.held() + offsets.map(Bytes::held).sum::<usize>()
     }
 
     /// Values, then offsets, outermost first.

@@ -17,6 +17,8 @@ pub enum Error {
     NotRecords { file: PathBuf, why: String },
     #[error("{}: {problem}", file.display())]
     Changed { file: PathBuf, problem: String },
+    #[error("{stage} needs {needed} bytes and may use {limit}")]
+    DoesNotFit { stage: String, needed: usize, limit: usize },
     #[error("{0}")]
     Misuse(String),
 }

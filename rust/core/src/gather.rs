@@ -4,7 +4,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::buffer::Pool;
+use crate::buffer::{Bytes, Pool};
 use crate::column::{Column, SPILL};
 use crate::decode::{Decoder, Fault, RawPlace};
 use crate::error::{Error, Result};
@@ -19,6 +19,9 @@ const READ_BYTES: u64 = 256 << 10;
 /// A record to fetch.
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
+    /// The record's number among all, and its position in the order that is read.
+    pub number: u64,
+    pub position: u64,
     pub shard: usize,
     pub extent: Extent,
     /// Where its frame begins in the job's own bytes, for shards that cannot be read by position.
@@ -33,6 +36,13 @@ pub struct Job {
     pub damaged: Vec<Damaged>,
 }
 
+impl Job {
+    fn data_bytes(&self) -> usize {
+        let bytes: u64 = self.places.iter().map(|place| place.extent.data_bytes()).sum();
+        usize::try_from(bytes).unwrap_or(usize::MAX)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damaged {
     pub shard: usize,
@@ -45,7 +55,17 @@ pub struct Damaged {
 pub struct Batch {
     pub rows: usize,
     pub columns: Vec<Column>,
+    /// Each row's record number and position, as int64.
+    pub numbers: Bytes,
+    pub positions: Bytes,
     pub damaged: Vec<Damaged>,
+}
+
+impl Batch {
+    /// How much memory this holds on to.
+    pub fn held(&self) -> usize {
+        self.columns.iter().map(Column::held).sum::<usize>() + self.numbers.held() + self.positions.held()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,8 +102,14 @@ struct Layout {
 impl Gather {
     /// Fetch and decode the records of one job, in its order.
     pub fn batch(&self, job: Job, space: &mut Workspace) -> Result<Batch> {
-        let columns = self.empty_columns(job.places.len());
-        let mut batch = Batch { rows: 0, columns, damaged: job.damaged };
+        let numbers = || self.pool.take(job.places.len().saturating_mul(8));
+        let mut batch = Batch {
+            rows: 0,
+            columns: self.empty_columns(&job),
+            numbers: numbers(),
+            positions: numbers(),
+            damaged: job.damaged,
+        };
         let large = self.schema.as_deref().and_then(|schema| Some((schema, schema.large_raw()?)));
         let mut rest = &job.places[..];
         while let Some((first, _)) = rest.split_first() {
@@ -184,11 +210,25 @@ impl Gather {
         }
     }
 
-    fn empty_columns(&self, rows: usize) -> Vec<Column> {
+    fn empty_columns(&self, job: &Job) -> Vec<Column> {
+        let (rows, data_bytes) = (job.places.len(), job.data_bytes());
         match &self.schema {
-            Some(schema) => schema.fields.iter().map(|field| Column::new(field, rows, &self.pool)).collect(),
-            None => vec![Column::of_records(rows, &self.pool)],
+            Some(schema) => {
+                let column = |field| Column::new(field, rows, data_bytes, &self.pool);
+                schema.fields.iter().map(column).collect()
+            }
+            None => vec![Column::of_records(rows, data_bytes, &self.pool)],
         }
+    }
+
+    /// What a job can take at most, before anything of it is read.
+    pub fn bound_bytes(&self, job: &Job) -> usize {
+        let (rows, data_bytes) = (job.places.len(), job.data_bytes());
+        let columns = match &self.schema {
+            Some(schema) => schema.bound_bytes(rows, data_bytes),
+            None => data_bytes.saturating_add(rows.saturating_mul(8)),
+        };
+        columns.saturating_add(rows.saturating_mul(16)).saturating_add(job.held.len())
     }
 
     fn read<'a>(&self, run: &[Place], block: &'a mut Vec<u8>) -> Result<&'a [u8]> {
@@ -228,6 +268,8 @@ impl Gather {
         match outcome {
             Ok(()) => {
                 batch.rows += 1;
+                batch.numbers.push_i64(place.number.cast_signed());
+                batch.positions.push_i64(place.position.cast_signed());
                 Ok(())
             }
             Err(Fault::Malformed(why)) => self.damaged(

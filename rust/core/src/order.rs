@@ -12,6 +12,11 @@ pub enum Step {
         stride: u64,
     },
     Permuted(Permutation),
+    /// First the positions listed, then everything from `then` on.
+    Listed {
+        first: Vec<u64>,
+        then: u64,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,11 +63,27 @@ impl Order {
         Ok(Order { len: mine, ..self.then(Step::Every { start: index, stride: count }) })
     }
 
+    /// What is left after shard `w` of as many as there are `counts` has given out its first `counts[w]`.
+    pub fn remaining(self, counts: &[u64]) -> Self {
+        let (Some(least), Some(most)) = (counts.iter().min(), counts.iter().max()) else { return self };
+        let (shards, len) = (counts.len() as u64, self.len);
+        let rows =
+            (*least..*most).flat_map(|row| counts.iter().zip(0..).map(move |(count, w)| (row, *count, w)));
+        let open = rows.filter(|(row, count, _)| row >= count).map(|(row, _, w)| row * shards + w);
+        let first: Vec<u64> = open.filter(|position| *position < len).collect();
+        let then = most.saturating_mul(shards).min(len);
+        Order { len: first.len() as u64 + (len - then), ..self.then(Step::Listed { first, then }) }
+    }
+
     /// The number of the record at position `at`.
     pub fn record(&self, at: u64) -> u64 {
         self.steps.iter().fold(at, |at, step| match step {
             Step::Every { start, stride } => start.saturating_add(at.saturating_mul(*stride)),
             Step::Permuted(order) => order.at(at),
+            Step::Listed { first, then } => match usize::try_from(at).ok().and_then(|at| first.get(at)) {
+                Some(listed) => *listed,
+                None => then.saturating_add(at - first.len() as u64),
+            },
         })
     }
 
@@ -90,6 +111,24 @@ mod tests {
             let lengths: Vec<_> = parts.iter().map(Vec::len).collect();
             prop_assert!(lengths.iter().max().unwrap() - lengths.iter().min().unwrap() <= 1);
             let mut all = parts.concat();
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..len).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn what_some_workers_left_is_shared_by_others(
+            len in 0..300u64, seed: u64, done in prop::collection::vec(0..60u64, 1..5), workers in 1..5u64,
+        ) {
+            let whole = Order::of(len).shuffled(seed, 2);
+            let before: Vec<_> = done.iter().zip(0..).flat_map(|(count, w)| {
+                records(&whole.clone().shard(done.len() as u64, w).unwrap().take(*count))
+            }).collect();
+            let counts: Vec<_> = done.iter().zip(0..).map(|(count, w)| {
+                whole.clone().shard(done.len() as u64, w).unwrap().take(*count).len()
+            }).collect();
+            let rest = whole.remaining(&counts);
+            let after = (0..workers).flat_map(|w| records(&rest.clone().shard(workers, w).unwrap()));
+            let mut all: Vec<_> = before.into_iter().chain(after).collect();
             all.sort_unstable();
             prop_assert_eq!(all, (0..len).collect::<Vec<_>>());
         }

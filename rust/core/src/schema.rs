@@ -103,6 +103,28 @@ impl Field {
         self.count.saturating_mul(self.dtype.width())
     }
 
+    /// What `data_bytes` of encoded values can become: a float takes four bytes on the wire, an
+    /// integer one at least, a bytes value two besides its own.
+    pub(crate) fn most_value_bytes(&self, data_bytes: usize) -> usize {
+        match self.kind() {
+            Kind::Bytes => data_bytes,
+            Kind::Floats => (data_bytes / 4).saturating_mul(self.dtype.width()),
+            Kind::Ints => data_bytes.saturating_mul(self.dtype.width()),
+        }
+    }
+
+    /// Bytes of this field's column at most.
+    fn bound_bytes(&self, rows: usize, data_bytes: usize) -> usize {
+        let strings = if self.dtype == Dtype::Bytes { data_bytes / 2 + rows } else { 0 };
+        let lists = if self.level == Level::Lists { data_bytes / 2 + rows } else { 0 };
+        let ragged = if self.form == Form::Ragged { rows } else { 0 };
+        let offsets = (strings + lists + ragged + 3).saturating_mul(8);
+        let varies = self.form == Form::Ragged || self.dtype == Dtype::Bytes || self.level == Level::Lists;
+        let values =
+            if varies { self.most_value_bytes(data_bytes) } else { self.item_bytes().saturating_mul(rows) };
+        values.saturating_add(offsets)
+    }
+
     fn check(&self) -> Result<()> {
         let fits = match (&self.default, self.dtype) {
             (Fallback::None, _) => true,
@@ -156,6 +178,11 @@ impl Schema {
             schema.key_of_field.push(place);
         }
         Ok(schema)
+    }
+
+    /// Bytes of all columns at most, for `rows` records of `data_bytes` together.
+    pub fn bound_bytes(&self, rows: usize, data_bytes: usize) -> usize {
+        self.fields.iter().map(|field| field.bound_bytes(rows, data_bytes)).fold(0, usize::saturating_add)
     }
 
     /// The field that is worth reading straight into its column, if there is one.

@@ -8,7 +8,7 @@ use crate::engine::{Source, Unresolved};
 use crate::error::{Error, Result};
 use crate::files::{Compression, Files};
 use crate::gather::{Damaged, Job, OnCorrupt, Place};
-use crate::index::{Gap, Index};
+use crate::index::{Extent, Gap, Index};
 use crate::order::Order;
 use crate::scan::{Check, Scan};
 
@@ -38,11 +38,12 @@ impl Numbering {
         self.firsts.last().copied().unwrap_or(0)
     }
 
-    pub fn place(&self, number: u64) -> Result<Place> {
+    pub fn place(&self, number: u64, position: u64) -> Result<Place> {
         let shard = self.firsts.partition_point(|first| *first <= number).saturating_sub(1);
         let index =
             self.indexes.get(shard).ok_or_else(|| Error::Misuse(format!("there is no record {number}")))?;
-        Ok(Place { shard, extent: index.extent(number - self.firsts[shard])?, held_at: None })
+        let extent = index.extent(number - self.firsts[shard])?;
+        Ok(Place { number, position, shard, extent, held_at: None })
     }
 }
 
@@ -64,7 +65,7 @@ impl Source for Ordered {
         self.at = to;
         let (numbering, order) = (Arc::clone(&self.numbering), Arc::clone(&self.order));
         Ok(Some(Box::new(move || {
-            let places = (from..to).map(|at| numbering.place(order.record(at)));
+            let places = (from..to).map(|at| numbering.place(order.record(at), at));
             Ok(Job { places: places.collect::<Result<_>>()?, ..Job::default() })
         })))
     }
@@ -94,6 +95,7 @@ pub struct Walk {
     pub on_corrupt: OnCorrupt,
     pub learnt: Learnt,
     shard: usize,
+    number: u64,
     walking: Option<Walking>,
 }
 
@@ -106,7 +108,7 @@ impl Walk {
         on_corrupt: OnCorrupt,
     ) -> Self {
         let learnt = Learnt::default();
-        Walk { shards, files, batch, drop_remainder, on_corrupt, learnt, shard: 0, walking: None }
+        Walk { shards, files, batch, drop_remainder, on_corrupt, learnt, shard: 0, number: 0, walking: None }
     }
 
     /// Add one more record; `false` when the shards are at their end.
@@ -119,7 +121,7 @@ impl Walk {
             match walking {
                 Walking::Known(index, at) if at < index.records() => {
                     let extent = index.extent(at)?;
-                    job.places.push(Place { shard: self.shard, extent, held_at: None });
+                    self.push(job, extent, None);
                     self.walking = Some(Walking::Known(index, at + 1));
                     return Ok(true);
                 }
@@ -154,9 +156,15 @@ impl Walk {
                 Some(at)
             }
         };
-        job.places.push(Place { shard: self.shard, extent, held_at });
+        self.push(job, extent, held_at);
         self.walking = Some(Walking::Scanning(scan, gaps));
         Ok(true)
+    }
+
+    fn push(&mut self, job: &mut Job, extent: Extent, held_at: Option<usize>) {
+        let number = self.number;
+        self.number += 1;
+        job.places.push(Place { number, position: number, shard: self.shard, extent, held_at });
     }
 
     fn met(&self, gap: &Gap, job: &mut Job) -> Result<()> {

@@ -53,7 +53,7 @@ fn read(path: &Path, compression: Compression) -> Result<(Vec<Vec<u8>>, Vec<Dama
     let shards = vec![Walked { path: path.to_path_buf(), compression, known: None }];
     let walk = Walk::new(shards, Arc::clone(&files), 3, false, OnCorrupt::Skip);
     let gather = Gather { files, schema: None, on_corrupt: OnCorrupt::Skip, pool: Pool::new(1 << 20) };
-    let engine = Engine::start(gather, Box::new(walk), 1, 2)?;
+    let engine = Engine::start(gather, Box::new(walk), 1, 2, 1 << 30)?;
     let (mut records, mut damaged) = (Vec::new(), Vec::new());
     loop {
         match engine.next(Duration::from_secs(60))? {

@@ -19,6 +19,7 @@ pub fn to_py(py: Python<'_>, error: Error) -> PyErr {
         }
         Error::NotRecords { file, why } => ours(py, "NotRecords", (text(&file), why)),
         Error::Changed { file, problem } => ours(py, "ShardChanged", (text(&file), problem)),
+        Error::DoesNotFit { stage, needed, limit } => ours(py, "DoesNotFit", (stage, needed, limit)),
         Error::Misuse(problem) => PyRuntimeError::new_err(problem),
     }
 }

@@ -17,7 +17,7 @@ mod _native {
     #[pymodule_export]
     use super::index::{Index, Scan, detect_compression};
     #[pymodule_export]
-    use super::reader::{Batch, Reader};
+    use super::reader::{Batch, PyOrder, Reader};
     #[pymodule_export]
     use super::schema::Schema;
     #[pymodule_export]

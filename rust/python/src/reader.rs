@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use anybatch_core::buffer::Pool;
+use anybatch_core::buffer::{Bytes, Pool};
 use anybatch_core::engine::{Engine, Next, Source};
 use anybatch_core::files::{self, Files, Identity};
 use anybatch_core::gather::{self, Gather, OnCorrupt};
@@ -33,6 +33,11 @@ pub struct Batch {
     rows: usize,
     #[pyo3(get)]
     columns: Vec<PyColumn>,
+    /// Each row's record number and position in the order that is read, as int64.
+    #[pyo3(get)]
+    numbers: Py<Buffer>,
+    #[pyo3(get)]
+    positions: Py<Buffer>,
     #[pyo3(get)]
     damaged: Vec<(usize, u64, u64, String)>,
 }
@@ -47,6 +52,8 @@ impl Batch {
         Ok(Batch {
             rows: batch.rows,
             columns: batch.columns.into_iter().map(column).collect::<PyResult<_>>()?,
+            numbers: buffer(batch.numbers)?,
+            positions: buffer(batch.positions)?,
             damaged: batch
                 .damaged
                 .into_iter()
@@ -57,7 +64,48 @@ impl Batch {
 }
 
 /// One operation on the order of records: a name and its numbers.
-type Operation = (String, u64, u64);
+type Operation = (String, Vec<u64>);
+
+/// The order of `records` records after some operations, position by position.
+#[pyclass(frozen, module = "anybatch._native", name = "Order")]
+pub struct PyOrder {
+    core: Order,
+}
+
+#[pymethods]
+impl PyOrder {
+    #[new]
+    fn new(py: Python<'_>, records: u64, operations: Vec<Operation>) -> PyResult<Self> {
+        Ok(PyOrder { core: order_of(records, &operations).map_err(|error| to_py(py, error))? })
+    }
+
+    fn __len__(&self) -> usize {
+        usize::try_from(self.core.len()).unwrap_or(usize::MAX)
+    }
+
+    /// The record numbers at the positions `start..stop`, as int64.
+    fn records(&self, py: Python<'_>, start: u64, stop: u64) -> Buffer {
+        let positions = start..stop.min(self.core.len());
+        let mut numbers = Bytes::with_capacity(usize::try_from(stop.saturating_sub(start)).unwrap_or(0) * 8);
+        py.detach(|| positions.for_each(|at| numbers.push_i64(self.core.record(at).cast_signed())));
+        numbers.into()
+    }
+}
+
+fn order_of(records: u64, operations: &[Operation]) -> Result<Order> {
+    let mut order = Order::of(records);
+    for (name, numbers) in operations {
+        order = match (&name[..], &numbers[..]) {
+            ("shuffle", [seed, epoch]) => order.shuffled(*seed, *epoch),
+            ("skip", [count]) => order.skip(*count),
+            ("take", [count]) => order.take(*count),
+            ("shard", [count, index]) => order.shard(*count, *index)?,
+            ("remaining", counts) => order.remaining(counts),
+            _ => return Err(Error::Misuse(format!("unknown operation {name:?} of {numbers:?}"))),
+        };
+    }
+    Ok(order)
+}
 
 #[pyclass(frozen, module = "anybatch._native")]
 pub struct Reader {
@@ -71,7 +119,7 @@ impl Reader {
     /// `order=None` walks the shards from end to end, with or without indexes; otherwise every shard
     /// needs its index and the order is made of the operations given.
     #[new]
-    #[pyo3(signature = (shards, schema, *, batch, drop_remainder, on_corrupt, order, start, threads, depth))]
+    #[pyo3(signature = (shards, schema, *, batch, drop_remainder, on_corrupt, order, start, threads, depth, limit_bytes))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -84,6 +132,7 @@ impl Reader {
         start: u64,
         threads: usize,
         depth: u64,
+        limit_bytes: usize,
     ) -> PyResult<Self> {
         let on_corrupt = match on_corrupt {
             "raise" => OnCorrupt::Raise,
@@ -98,7 +147,7 @@ impl Reader {
         let schema = schema.map(|schema| Arc::clone(&schema.get().core));
         let started = py.detach(move || {
             let files = Arc::new(opened(&shards)?);
-            let pool = Pool::new(KEEP_BYTES);
+            let pool = Pool::new(KEEP_BYTES.min(limit_bytes / 4));
             let gather = Gather { files: Arc::clone(&files), schema, on_corrupt, pool };
             let (source, learnt): (Box<dyn Source>, _) = match order {
                 Some(order) => (ordered(&shards, &order, batch, drop_remainder, start)?, None),
@@ -108,7 +157,7 @@ impl Reader {
                     (Box::new(walk), learnt)
                 }
             };
-            Ok((Engine::start(gather, source, threads, depth)?, learnt))
+            Ok((Engine::start(gather, source, threads, depth, limit_bytes)?, learnt))
         });
         let (engine, learnt) = started.map_err(|error| to_py(py, error))?;
         Ok(Reader { engine: Some(engine), learnt, process: std::process::id() })
@@ -128,6 +177,12 @@ impl Reader {
                 Next::NotYet => py.check_signals()?,
             }
         }
+    }
+
+    /// Bytes held by batches being made or ready, bytes kept for later, batches ready and taken.
+    fn stats(&self) -> (usize, usize, usize, u64) {
+        let stats = self.engine.as_ref().map(Engine::stats).unwrap_or_default();
+        (stats.held_bytes, stats.unused_bytes, stats.batches_ready, stats.batches_taken)
     }
 
     /// Indexes of shards that were walked to their end since the last call.
@@ -178,16 +233,7 @@ fn ordered(
     let missing = |shard: &Walked| Error::Misuse(format!("{} has no index", shard.path.display()));
     let indexes = shards.iter().map(|shard| shard.known.clone().ok_or_else(|| missing(shard)));
     let numbering = Arc::new(Numbering::new(indexes.collect::<Result<_>>()?)?);
-    let mut order = Order::of(numbering.records());
-    for (name, first, second) in operations {
-        order = match &name[..] {
-            "shuffle" => order.shuffled(*first, *second),
-            "skip" => order.skip(*first),
-            "take" => order.take(*first),
-            "shard" => order.shard(*first, *second)?,
-            _ => return Err(Error::Misuse(format!("unknown operation {name:?}"))),
-        };
-    }
+    let order = order_of(numbering.records(), operations)?;
     let batch = batch.max(1) as u64;
     Ok(Box::new(Ordered { numbering, order: Arc::new(order), batch, drop_remainder, at: start }))
 }

@@ -23,28 +23,29 @@ def assemble(feature: Feature, rows: int, column: NativeColumn, *, name: str = "
         case Numbers() | Raw():
             return np.frombuffer(values, feature.dtype).reshape(rows, *feature.shape)
         case Bytes():
-            return BytesColumn(np.frombuffer(values, np.uint8), _offsets(offsets[0]), feature.shape)
+            return BytesColumn(np.frombuffer(values, np.uint8), int64s(offsets[0]), feature.shape)
         case Ragged():
-            return RaggedColumn(_items(feature.dtype, (), column), _offsets(offsets[0]))
+            return RaggedColumn(_items(feature.dtype, (), column), int64s(offsets[0]))
         case Sequence():
-            steps = _offsets(offsets[0])
+            steps = int64s(offsets[0])
             return RaggedColumn(assemble(feature.feature, int(steps[-1]), (values, offsets[1:])), steps)
         case Padded():
-            starts = _starts_of_items(feature, _offsets(offsets[0]), name)
+            starts = _starts_of_items(feature, int64s(offsets[0]), name)
             return RaggedColumn(_items(feature.dtype, feature.shape, column), starts).to_padded(
                 feature.default
             )
     raise TypeError(f"no column is made from {type(feature).__name__}")
 
 
-def _offsets(buffer: Any) -> Offsets:
+def int64s(buffer: Any) -> Offsets:
+    """Return a native buffer of numbers, without copying."""
     return np.frombuffer(buffer, np.int64)
 
 
 def _items(dtype: str, shape: tuple[int, ...], column: NativeColumn) -> NDArray[Any] | BytesColumn:
     values, offsets = column
     if dtype == BYTES:
-        return BytesColumn(np.frombuffer(values, np.uint8), _offsets(offsets[1]), shape)
+        return BytesColumn(np.frombuffer(values, np.uint8), int64s(offsets[1]), shape)
     return np.frombuffer(values, dtype).reshape(-1, *shape)
 
 

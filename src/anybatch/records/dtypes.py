@@ -16,7 +16,7 @@ NUMBERS = (*FLOATS, *INTEGERS, "bool")
 BYTES = "bytes"
 
 _TEXT = ("bytes", "string", "str")
-_LARGEST_ITEM_BYTES = 2**48  # an address has no more bits
+_LARGEST_ITEM_BYTES = 2**31 - 1  # protobuf's own limit
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -76,10 +76,8 @@ def fixed_shape(kind: str, shape: Any, *, dtype: str, empty: bool = True) -> Sha
     if not empty and 0 in known:
         raise BadFeature(kind, f"shape {known} holds 0 values; every size must be 1 or more")
     if item_bytes(dtype, known) > _LARGEST_ITEM_BYTES:
-        needed = f"{item_bytes(dtype, known):,} bytes"
-        raise BadFeature(
-            kind, f"shape {known} needs {needed} per record; no machine has them, check the sizes"
-        )
+        needed = f"shape {known} needs {item_bytes(dtype, known):,} bytes"
+        raise BadFeature(kind, f"{needed}; a record has {_LARGEST_ITEM_BYTES:,} at most, check the sizes")
     return known
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from anybatch._native import Index, Scan
 from anybatch.records.shards import Shard
-from anybatch.records.threads import on_threads
+from anybatch.records.threads import give_way, on_threads
 
 Progress = Callable[[int], None]
 """Called with how many more bytes of the files have been passed."""
@@ -27,11 +27,21 @@ def sidecar_paths(path: str) -> tuple[Path, Path]:
 
 def load_index(shard: Shard) -> Index | None:
     """Return the index of a shard that has a fresh one."""
+    found = find_index(shard)
+    return None if found is None else found[0]
+
+
+def find_index(shard: Shard) -> tuple[Index, Path] | None:
+    """Return a shard's fresh index and the sidecar that holds it."""
+    found = []
     for sidecar in sidecar_paths(shard.path):
         index = Index.load(shard.path, shard.compression, sidecar)
         if index is not None:
-            return index
-    return None
+            found.append((index, sidecar))
+            if index.verified:
+                break
+    # whoever may not write beside the shard has verified it into the cache folder
+    return max(found, key=lambda one: one[0].verified, default=None)
 
 
 def keep_index(shard: Shard, index: Index) -> Path | None:
@@ -49,6 +59,7 @@ def build_index(shard: Shard, *, check_data: bool = False, progress: Progress | 
     scan = Scan(shard.path, shard.compression, check_data=check_data)
     done, more = 0, True
     while more:
+        give_way()
         more = scan.advance(_SLICE_BYTES)
         if progress:
             progress(scan.bytes_done - done)

@@ -7,10 +7,11 @@ from itertools import islice
 from typing import Any, TypeAlias, cast
 
 from anybatch._native import Reader, Survey
-from anybatch.errors import AnybatchWarning, BadFeature, NothingToRead, NotExamples, ShardsDisagree
+from anybatch.errors import AnybatchWarning, BadFeature, NotExamples, NothingToRead, ShardsDisagree
 from anybatch.records.features import Bytes, Feature, Numbers, Ragged, Sequence
+from anybatch.records.index import Progress
 from anybatch.records.shards import Paths, Shard, find_shards
-from anybatch.records.threads import on_threads
+from anybatch.records.threads import give_way, on_threads
 
 SAMPLE_PER_SHARD = 256
 _BATCH = 64
@@ -61,11 +62,13 @@ def infer_from(shards: Iterable[Shard]) -> dict[str, Feature]:
     names = sorted({name for _, facts in found for name in facts})
     if not names:
         raise NotExamples(found[0][0].path, "its records have no features")
-    return {name: _feature(name, [(shard, facts.get(name)) for shard, facts in found]) for name in names}
+    return {name: feature_of(name, [(shard, facts.get(name)) for shard, facts in found]) for name in names}
 
 
-def sample(shard: Shard, records: int = SAMPLE_PER_SHARD) -> Survey:
-    """Return a survey of a shard's first records, damaged ones left out."""
+def sample(
+    shard: Shard, records: int | None = SAMPLE_PER_SHARD, *, progress: Progress | None = None
+) -> Survey:
+    """Return a survey of a shard's first records, or of all with None, damaged ones left out."""
     reader = Reader(
         [(shard.path, shard.compression, None)],
         None,
@@ -76,10 +79,14 @@ def sample(shard: Shard, records: int = SAMPLE_PER_SHARD) -> Survey:
         start=0,
         threads=1,
         depth=1,
+        limit_bytes=1 << 40,
     )
     survey = Survey()
-    for values, offsets in islice(_batches(reader), max(1, records // _BATCH)):
+    for values, offsets in islice(_batches(reader), None if records is None else max(1, records // _BATCH)):
+        give_way()
         survey.add(values, offsets)
+        if progress:
+            progress(len(values))
     return survey
 
 
@@ -94,8 +101,15 @@ def _with_facts(shard: Shard) -> tuple[Shard, dict[str, Facts] | None]:
     if not survey.records:
         return shard, None
     if survey.malformed:
-        raise NotExamples(shard.path, f"{survey.malformed:,} of the first {survey.records:,} records are none")
-    return shard, {name: _facts(survey, level, seen) for level, name, seen in survey.features()}
+        raise NotExamples(
+            shard.path, f"{survey.malformed:,} of the first {survey.records:,} records are none"
+        )
+    return shard, facts_of(survey)
+
+
+def facts_of(survey: Survey) -> dict[str, Facts]:
+    """Return name → facts of everything that a survey has seen."""
+    return {name: _facts(survey, level, seen) for level, name, seen in survey.features()}
 
 
 def _facts(survey: Survey, level: str, seen: dict[str, Any]) -> Facts:
@@ -109,7 +123,8 @@ def _facts(survey: Survey, level: str, seen: dict[str, Any]) -> Facts:
     )
 
 
-def _feature(name: str, by_shard: list[tuple[Shard, Facts | None]]) -> Feature:
+def feature_of(name: str, by_shard: list[tuple[Shard, Facts | None]]) -> Feature:
+    """Return the feature that reads a name in all shards: an error, or a warning, where they differ."""
     seen = [(shard, facts) for shard, facts in by_shard if facts is not None and any(facts.kinds)]
     if not seen:
         raise BadFeature(name, "it has no values in any sampled record; name the features you want")

@@ -19,8 +19,10 @@ from anybatch.records.threads import usable_cores
 Columns: TypeAlias = dict[str, Column] | BytesColumn
 """One batch: a column per feature, or the records' bytes as they are."""
 
-Order: TypeAlias = list[tuple[str, int, int]]
-"""Operations on record numbers, as the native reader takes them: ("shuffle", seed, epoch) and so on."""
+Order: TypeAlias = list[tuple[str, list[int]]]
+"""Operations on record numbers, as the native reader takes them: ("shuffle", [seed, epoch]) and so on."""
+
+DEFAULT_LIMIT_BYTES = 256 << 20
 
 _log = logging.getLogger("anybatch")
 
@@ -40,7 +42,7 @@ class RecordSet:
         return None if self.features is None else Schema(native_fields(self.features))
 
     def indexes(self, progress: Progress | None = None) -> list[Index]:
-        """Return every shard's index, made where there is none. Damage that they know of is raised or noted."""
+        """Return every shard's index, made where there is none. Damage they know of is raised or noted."""
         indexes = load_or_build_all(self.shards, progress=progress)
         self._note_known(indexes)
         self._check_empty(indexes)
@@ -50,52 +52,75 @@ class RecordSet:
         """Return how many records there are, without those known to be damaged."""
         return sum(index.records - index.bad_records for index in self.indexes())
 
-    def in_file_order(self, batch_size: int, *, drop_remainder: bool = False) -> Iterator[Columns]:
+    def in_file_order(self, batch_size: int) -> Iterator[Columns]:
         """Yield batches as the records lie. Shards without an index are walked, and have one afterwards."""
+        return map(self.columns, self.native_in_file_order(batch_size))
+
+    def native_in_file_order(
+        self, batch_size: int, *, threads: int | None = None, limit_bytes: int = DEFAULT_LIMIT_BYTES
+    ) -> Iterator[Batch]:
+        """Yield what `in_file_order` yields as the native module has it."""
         known = load_indexes(self.shards)
         self._note_known(known)
-        reader = self._reader(known, batch_size, drop_remainder=drop_remainder)
-        for columns in self._read(reader):
+        reader = self._reader(known, batch_size, threads=threads, limit_bytes=limit_bytes)
+        for batch in self._read(reader):
             known = self._learn(reader, known)
-            yield columns
+            yield batch
         known = self._learn(reader, known)
         self._check_empty(known)
         self.ledger.judge(sum(index.records for index in known if index is not None))
 
-    def ordered(self, batch_size: int, order: Order, *, start: int = 0) -> Iterator[Columns]:
+    def native_ordered(
+        self,
+        batch_size: int,
+        order: Order,
+        *,
+        start: int = 0,
+        threads: int | None = None,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+    ) -> Iterator[Batch]:
         """Yield batches of records by number, from position `start` of the given order on."""
-        reader = self._reader(self.indexes(), batch_size, order=order, start=start)
-        return self._read(reader)
+        reader = self._reader(
+            self.indexes(), batch_size, order=order, start=start, threads=threads, limit_bytes=limit_bytes
+        )
+        yield from self._read(reader)
 
     def _reader(
         self,
         indexes: Iterable[Index | None],
         batch_size: int,
         *,
-        drop_remainder: bool = False,
         order: Order | None = None,
         start: int = 0,
+        threads: int | None = None,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
     ) -> Reader:
-        threads = usable_cores()
+        threads = threads or usable_cores()
         return Reader(
-            [(shard.path, shard.compression, index) for shard, index in zip(self.shards, indexes, strict=True)],
+            [
+                (shard.path, shard.compression, index)
+                for shard, index in zip(self.shards, indexes, strict=True)
+            ],
             self.schema,
             batch=batch_size,
-            drop_remainder=drop_remainder,
+            drop_remainder=False,
             on_corrupt=self.on_corrupt,
             order=order,
             start=start,
             threads=threads,
-            depth=threads + 1,
+            depth=threads + 2,
+            limit_bytes=limit_bytes,
         )
 
-    def _read(self, reader: Reader) -> Iterator[Columns]:
+    def _read(self, reader: Reader) -> Iterator[Batch]:
         while (batch := reader.next()) is not None:
-            self.ledger.add((self.shards[shard].path, *where) for shard, *where in batch.damaged)
+            met = ((self.shards[shard].path, at, size, why) for shard, at, size, why in batch.damaged)
+            self.ledger.add(met)
             if batch.rows:
-                yield self._columns(batch)
+                yield batch
 
-    def _columns(self, batch: Batch) -> Columns:
+    def columns(self, batch: Batch) -> Columns:
+        """Return a native batch as columns, without copying."""
         if self.features is None:
             return cast(BytesColumn, assemble(Bytes(), batch.rows, batch.columns[0]))
         return {
@@ -110,10 +135,10 @@ class RecordSet:
         return known
 
     def _note_known(self, indexes: Iterable[Index | None]) -> None:
-        known = [(shard, index) for shard, index in zip(self.shards, indexes, strict=True) if index is not None]
-        damages: list[Damage] = [
-            (shard.path, *where) for shard, index in known for where in index.damaged
+        known = [
+            (shard, index) for shard, index in zip(self.shards, indexes, strict=True) if index is not None
         ]
+        damages: list[Damage] = [(shard.path, *where) for shard, index in known for where in index.damaged]
         if damages and self.on_corrupt == "raise":
             raise CorruptRecord(*damages[0])
         self.ledger.add(damages)

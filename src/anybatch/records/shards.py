@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from anybatch import _native
-from anybatch.errors import IsAFolder, NoFiles
+from anybatch.errors import IsAFolder, NoFiles, NotRecords
 
 Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
@@ -55,13 +55,17 @@ def _matching(path: str) -> list[str]:
     # a file may well be called "a[1].tfrecord"
     if os.path.lexists(path) or not has_magic(path):
         return [path]
-    found = sorted(file for file in glob(path, recursive=True) if not Path(file).is_dir())
+    # Path.glob would change what is found: it drops a leading "./" and follows no "**" in a link
+    found = sorted(file for file in glob(path, recursive=True) if not Path(file).is_dir())  # noqa: PTH207
     if not found:
         raise NoFiles(path)
     return found
 
 
 def _shard(path: str, packed: str | None) -> Shard:
+    if Path(path).is_fifo():
+        # opening it would wait for somebody to write
+        raise NotRecords(path, "it is a pipe, which cannot be read twice")
     try:
         return Shard(path, _native.detect_compression(path) if packed is None else packed)
     except FileNotFoundError:

@@ -1,12 +1,19 @@
 """Native work on several threads at once."""
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
+
+_worker = threading.local()
+
+
+class Abandoned(Exception):
+    """Ends the work of a thread for which nobody waits any more."""
 
 
 def usable_cores() -> int:
@@ -18,9 +25,24 @@ def usable_cores() -> int:
 
 def on_threads(make: Callable[[Given], Made], given: Iterable[Given]) -> Iterator[Made]:
     """Yield `make(each)` in order, for work that is native and lets other threads run."""
-    pool = ThreadPoolExecutor(usable_cores(), thread_name_prefix="anybatch")
+    stop = threading.Event()
+    pool = ThreadPoolExecutor(
+        usable_cores(), thread_name_prefix="anybatch", initializer=_begin, initargs=(stop,)
+    )
     try:
         yield from pool.map(make, given)
     finally:
-        # after Ctrl-C: what is under way ends with its next slice, the rest never starts
+        # after Ctrl-C or an error: what is under way ends at its next `give_way`, the rest never starts
+        stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def give_way() -> None:
+    """Raise `Abandoned` if this thread works for nobody any more. Long work calls it slice by slice."""
+    stop = getattr(_worker, "stop", None)
+    if stop is not None and stop.is_set():
+        raise Abandoned
+
+
+def _begin(stop: threading.Event) -> None:
+    _worker.stop = stop

@@ -4,17 +4,18 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sized
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from anybatch._native import Writer, encode_example
-from anybatch.errors import BadFeature, WillNotOverwrite
+from anybatch.errors import BadFeature
 from anybatch.records.columns import BytesColumn, RaggedColumn
 from anybatch.records.record_set import RecordSet
 from anybatch.records.shards import Shard, named_compression
+from anybatch.records.whole_files import WholeFiles, refuse_existing
 
 _SUFFIX = re.compile(r"(\.tfrecords?)?(\.gz|\.zlib)?$", re.IGNORECASE)
 
@@ -40,7 +41,7 @@ def write(
     if shards > 1 and not isinstance(records, Sized):
         return _write_of_unknown_length(files, encoded, packed, overwrite=overwrite)
     counts = even_counts(len(records), shards) if isinstance(records, Sized) else [None]
-    with NewFiles(files, packed, overwrite=overwrite) as writers:
+    with new_shards(files, packed, overwrite=overwrite) as writers:
         for writer, count in zip(writers, counts, strict=True):
             _write_some(writer, encoded, count)
     return files
@@ -55,7 +56,9 @@ def shard_names(path: str, shards: int) -> list[str]:
     if shards == 1:
         return [path]
     suffix = _SUFFIX.search(path)
-    ending = suffix.group() if suffix and suffix.group(1) else ".tfrecord" + (suffix.group() if suffix else "")
+    ending = (
+        suffix.group() if suffix and suffix.group(1) else ".tfrecord" + (suffix.group() if suffix else "")
+    )
     stem = path[: suffix.start()] if suffix else path
     return [f"{stem}-{number:05d}-of-{shards:05d}{ending}" for number in range(shards)]
 
@@ -70,45 +73,32 @@ def even_counts(records: int, shards: int) -> list[int]:
     return [each + (number < more) for number in range(shards)]
 
 
-class NewFiles:
-    """Writers of new files, which get their names when all of them are complete, and else vanish."""
+@contextmanager
+def new_shards(files: list[str], compression: str, *, overwrite: bool = False) -> Iterator[Iterator[Writer]]:
+    """Give writers of new files, which get their names when all of them are complete, and else vanish.
 
-    def __init__(self, files: list[str], compression: str, *, overwrite: bool = False) -> None:
-        self._files = [Path(file) for file in files]
-        self._compression = compression
-        self._overwrite = overwrite
-        self._begun: list[tuple[Path, Writer]] = []
+    Each is finished when the next is asked for: ten thousand shards are not ten thousand open files.
+    """
+    if not overwrite:
+        refuse_existing(files)
+    with WholeFiles(overwrite=overwrite) as whole:
+        writers = shard_writers(whole, files, compression)
+        yield writers
+        finish_all(writers)
 
-    def __enter__(self) -> Iterator[Writer]:
-        self._refuse_existing()
-        return self._writers()
 
-    def __exit__(self, failed: type[BaseException] | None, *_: object) -> None:
-        try:
-            if failed is None:
-                # nothing replaces anything before everything is on the disk
-                for _, writer in self._begun:
-                    writer.finish()
-                self._refuse_existing()
-                for (temporary, _), file in zip(self._begun, self._files, strict=True):
-                    temporary.replace(file)
-                _sync_folders({file.parent for file in self._files})
-        finally:
-            for temporary, _ in self._begun:
-                temporary.unlink(missing_ok=True)
+def shard_writers(whole: WholeFiles, files: Iterable[str], compression: str) -> Iterator[Writer]:
+    """Yield a writer per file; each is finished when the next one is asked for."""
+    for file in files:
+        writer = Writer(whole.begin(file), compression)
+        yield writer
+        writer.finish()
 
-    def _writers(self) -> Iterator[Writer]:
-        for file in self._files:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            temporary = file.with_name(f".{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
-            writer = Writer(temporary, self._compression)
-            self._begun.append((temporary, writer))
-            yield writer
 
-    def _refuse_existing(self) -> None:
-        existing = [] if self._overwrite else [file for file in self._files if file.exists()]
-        if existing:
-            raise WillNotOverwrite(str(existing[0]))
+def finish_all(writers: Iterator[Writer]) -> None:
+    """Finish the last writer; files for which nobody has asked are there, and empty."""
+    for _ in writers:
+        pass
 
 
 def encode(record: Any) -> bytes:
@@ -150,7 +140,9 @@ def _strings(value: Any) -> list[bytes] | None:
         return [value.encode()]
     if isinstance(value, BytesColumn):
         return value.to_list()
-    flat = value.reshape(-1).tolist() if isinstance(value, np.ndarray) and value.dtype.kind in "OSU" else value
+    flat = (
+        value.reshape(-1).tolist() if isinstance(value, np.ndarray) and value.dtype.kind in "OSU" else value
+    )
     if isinstance(flat, list | tuple) and flat and all(isinstance(one, bytes | str) for one in flat):
         return [one.encode() if isinstance(one, str) else one for one in flat]
     return None
@@ -175,10 +167,12 @@ def _write_of_unknown_length(
 ) -> list[str]:
     """Write everything once, count it, then deal it out: memory stays small and the order is kept."""
     with ExitStack() as stack:
-        writers = stack.enter_context(NewFiles(files, packed, overwrite=overwrite))
+        writers = stack.enter_context(new_shards(files, packed, overwrite=overwrite))
         folder = Path(files[0]).parent
         folder.mkdir(parents=True, exist_ok=True)
-        spool = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=".anybatch-", dir=folder)), "spool")
+        spool = Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix=".anybatch-", dir=folder)), "spool"
+        )
         all_of_it = Writer(spool, "")
         _write_some(all_of_it, records, None)
         total = all_of_it.records
@@ -194,14 +188,4 @@ def spooled(path: Path) -> Iterator[bytes]:
     """Yield the records of one plain file, as they lie."""
     if path.stat().st_size:
         for column in RecordSet((Shard(str(path), ""),)).in_file_order(1024):
-            yield from column
-
-
-def _sync_folders(folders: set[Path]) -> None:
-    """Put the new names on the disk too."""
-    for folder in folders:
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+            yield from cast(BytesColumn, column)

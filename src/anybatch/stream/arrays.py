@@ -1,13 +1,20 @@
 """Streams over arrays in memory."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from anybatch._native import Order
+from anybatch.errors import Damage
+from anybatch.records import int64s
+from anybatch.stream.chunk import Chunk, Stamp, State
+from anybatch.stream.order import Step, native_steps
+from anybatch.stream.run import Run
 from anybatch.stream.stage import Stage
 from anybatch.stream.stream import Stream
+from anybatch.stream.structure import Structure, leaves, mapped, row_count, rows_at, rows_between
 
 
 def from_arrays(arrays: Any) -> Stream:
@@ -17,49 +24,58 @@ def from_arrays(arrays: Any) -> Stream:
     [2, 2, 1]
     """
     arrays = mapped(np.asarray, arrays)
-    lengths = {len(array) if array.ndim else None for array in leaves(arrays)}
-    if len(lengths) != 1 or None in lengths:
-        shapes = ", ".join(str(array.shape) for array in leaves(arrays)) or "none at all"
-        raise ValueError(f"the arrays have the shapes {shapes}; their first dimensions must be equal")
-    return Stream(Arrays(arrays, lengths.pop() or 0))
+    if not list(leaves(arrays)) or any(array.ndim == 0 for array in leaves(arrays)):
+        raise ValueError("a stream needs at least one array, and each needs rows: a first dimension")
+    return Stream(Arrays(arrays, row_count(arrays)))
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Arrays(Stage):
-    """Rows of arrays, in order. Batches are views: nothing is copied."""
+    """Rows of arrays. In order they are views: nothing is copied."""
 
-    arrays: Any
+    arrays: Structure
     rows: int
 
-    def elements(self) -> Iterator[Any]:
-        return (mapped(lambda array: array[at], self.arrays) for at in range(self.rows))  # noqa: B023
+    @property
+    def numbered(self) -> bool:
+        return True
 
-    def batches(self, size: int, *, drop_remainder: bool) -> Iterator[Any]:
-        end = self.rows - self.rows % size if drop_remainder else self.rows
-        for start in range(0, end, size):
-            stop = min(start + size, end)
-            yield mapped(lambda array: array[start:stop], self.arrays)  # noqa: B023
+    def records(self) -> int:
+        return self.rows
+
+    def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        return self.open_in(run, (), state["position"] if state else 0)
+
+    def open_in(self, run: Run, steps: tuple[Step, ...], start: int) -> Iterator[Chunk]:
+        order = Order(self.rows, native_steps(steps, run.epoch))
+        for first in range(start, len(order), run.rows):
+            numbers = int64s(order.records(first, first + run.rows))
+            yield Chunk(
+                value=self._rows(numbers, in_order=not steps),
+                rows=len(numbers),
+                numbers=numbers,
+                epoch=run.epoch,
+                stamp=_positions_from(first),
+            )
+
+    def _rows(self, numbers: Any, *, in_order: bool) -> Structure:
+        if in_order:
+            return rows_between(self.arrays, int(numbers[0]), int(numbers[-1]) + 1)
+        return rows_at(self.arrays, numbers)
 
     def length(self) -> int:
         return self.rows
 
-    def __repr__(self) -> str:
-        return f"arrays of {self.rows:,} rows"
+    @property
+    def batched(self) -> bool:
+        return False
+
+    def damages(self) -> list[Damage]:
+        return []
+
+    def described(self) -> str:
+        return f"from_arrays ({self.rows:,} rows)"
 
 
-def mapped(change: Callable[[Any], Any], structure: Any) -> Any:
-    """Return a structure with every leaf changed; tuples and mappings have leaves, all else is one."""
-    if isinstance(structure, Mapping):
-        return {name: mapped(change, part) for name, part in structure.items()}
-    if isinstance(structure, tuple):
-        return tuple(mapped(change, part) for part in structure)
-    return change(structure)
-
-
-def leaves(structure: Any) -> list[Any]:
-    """Return the leaves of a structure, in order."""
-    if isinstance(structure, Mapping):
-        return [leaf for part in structure.values() for leaf in leaves(part)]
-    if isinstance(structure, tuple):
-        return [leaf for part in structure for leaf in leaves(part)]
-    return [structure]
+def _positions_from(first: int) -> Stamp:
+    return lambda row: {"position": first + row + 1}

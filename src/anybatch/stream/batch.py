@@ -1,36 +1,51 @@
-"""Batches of so many elements."""
+"""Batches of so many records."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from anybatch.errors import Damage
-from anybatch.stream.stage import Stage
+from anybatch.stream.chunk import Chunk, State, one_chunk
+from anybatch.stream.run import Run
+from anybatch.stream.stage import Operation
 
 
 @dataclass(frozen=True, slots=True)
-class Batch(Stage):
-    """`size` elements of the parent at a time, as columns."""
+class Batch(Operation):
+    """`size` records at a time, as columns; the last ones may be fewer."""
 
-    parent: Stage
     size: int
     drop_remainder: bool
 
     def __post_init__(self) -> None:
-        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
-            raise ValueError(f"a batch has {self.size!r} elements; it needs a whole number from 1 on")
-        if isinstance(self.parent, Batch):
-            raise ValueError(f"the stream is batched by {self.parent.size} already; batch once")
+        if self.parent.batched:
+            raise ValueError("the stream is batched already; batch once")
 
-    def elements(self) -> Iterator[Any]:
-        return self.parent.batches(self.size, drop_remainder=self.drop_remainder)
-
-    def batches(self, size: int, *, drop_remainder: bool) -> Iterator[Any]:
-        raise ValueError(f"the stream is batched by {self.size} already; batch once")
+    def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        parts: list[Chunk] = []
+        missing = self.size
+        for chunk in self.parent.open(run.by(self.size), state):
+            rest = chunk
+            while rest.rows:
+                part = rest.cut(0, missing)
+                rest = (
+                    rest.cut(part.rows, rest.rows)
+                    if part.rows < rest.rows
+                    else rest.cut(rest.rows, rest.rows)
+                )
+                parts.append(part)
+                missing -= part.rows
+                if not missing:
+                    yield one_chunk(parts)
+                    parts, missing = [], self.size
+        if parts and not self.drop_remainder:
+            yield one_chunk(parts)
 
     def length(self) -> int:
         whole, rest = divmod(self.parent.length(), self.size)
         return whole + (rest > 0 and not self.drop_remainder)
 
-    def damages(self) -> list[Damage]:
-        return self.parent.damages()
+    @property
+    def batched(self) -> bool:
+        return True
+
+    def described(self) -> str:
+        return f"batch({self.size}{', drop_remainder=True' * self.drop_remainder})"

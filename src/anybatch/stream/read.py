@@ -4,13 +4,27 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from anybatch._native import Batch
 from anybatch.errors import Damage
-from anybatch.records import BytesColumn, Columns, Ledger, Paths, RecordSet, find_shards, infer_from, resolve, row
+from anybatch.records import (
+    Feature,
+    Ledger,
+    Paths,
+    RecordSet,
+    Shard,
+    find_shards,
+    infer_from,
+    int64s,
+    resolve,
+)
+from anybatch.stream.chunk import Chunk, State
+from anybatch.stream.filter import kept
+from anybatch.stream.order import Step, native_steps
+from anybatch.stream.run import Run
 from anybatch.stream.stage import Stage
 from anybatch.stream.stream import Stream
-
-# single records are decoded so many at a time
-_AT_A_TIME = 256
 
 
 def read(
@@ -33,43 +47,79 @@ def read(
         raise ValueError('max_corrupt counts what is left out, so it needs on_corrupt="skip"')
     ledger = Ledger(max_corrupt)
     shards = find_shards(paths, compression)
+    return Stream(Records(RecordSet(shards, _wanted(features, shards), on_corrupt, ledger)))
+
+
+def _wanted(features: Any, shards: tuple[Shard, ...]) -> dict[str, Feature] | None:
     if features is bytes:
-        wanted = None
-    elif features is None:
-        wanted = infer_from(shards)
-    else:
-        wanted = resolve(features)  # type: ignore[arg-type]
-    return Stream(Records(RecordSet(shards, wanted, on_corrupt, ledger)))
+        return None
+    return infer_from(shards) if features is None else resolve(features)
 
 
 @dataclass(frozen=True, slots=True)
 class Records(Stage):
-    """The records of a set of shards, in file order."""
+    """The records of a set of shards, numbered shard after shard."""
 
-    records: RecordSet
+    record_set: RecordSet
 
-    def elements(self) -> Iterator[Any]:
-        for columns in self.records.in_file_order(_AT_A_TIME):
-            yield from rows(columns)
+    @property
+    def numbered(self) -> bool:
+        return all(not shard.compression for shard in self.record_set.shards)
 
-    def batches(self, size: int, *, drop_remainder: bool) -> Iterator[Any]:
-        return self.records.in_file_order(size, drop_remainder=drop_remainder)
+    def records(self) -> int:
+        return sum(index.records for index in self.record_set.indexes())
+
+    def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        start = state["position"] if state else 0
+        if start and self.numbered:
+            return self.open_in(run, (), start)
+        batches = self.record_set.native_in_file_order(
+            run.rows, threads=run.threads, limit_bytes=run.limit_bytes
+        )
+        chunks = (self._chunk(batch, run.epoch) for batch in batches)
+        # a compressed stream has no place to take up again but its beginning
+        return _from_position(chunks, start) if start else chunks
+
+    def open_in(self, run: Run, steps: tuple[Step, ...], start: int) -> Iterator[Chunk]:
+        batches = self.record_set.native_ordered(
+            run.rows,
+            native_steps(steps, run.epoch),
+            start=start,
+            threads=run.threads,
+            limit_bytes=run.limit_bytes,
+        )
+        return (self._chunk(batch, run.epoch) for batch in batches)
+
+    def _chunk(self, batch: Batch, epoch: int) -> Chunk:
+        positions = int64s(batch.positions)
+        return Chunk(
+            value=self.record_set.columns(batch),
+            rows=batch.rows,
+            numbers=int64s(batch.numbers),
+            epoch=epoch,
+            stamp=lambda row: {"position": int(positions[row]) + 1},
+        )
 
     def length(self) -> int:
-        return self.records.count()
+        return self.record_set.count()
+
+    @property
+    def batched(self) -> bool:
+        return False
 
     def damages(self) -> list[Damage]:
-        return list(self.records.ledger)
+        return list(self.record_set.ledger)
 
-    def __repr__(self) -> str:
-        return f"{len(self.records.shards):,} shards, {self.records.features or bytes}"
+    def described(self) -> str:
+        shards, features = self.record_set.shards, self.record_set.features
+        what = (
+            "bytes" if features is None else ", ".join(f"{name}: {one!r}" for name, one in features.items())
+        )
+        return f"read {len(shards):,} shard{'s' * (len(shards) != 1)} ({what})"
 
 
-def rows(columns: Columns) -> Iterator[Any]:
-    """Yield the records of a batch one by one."""
-    if isinstance(columns, BytesColumn):
-        yield from columns
-        return
-    count = len(next(iter(columns.values())))
-    for at in range(count):
-        yield {name: row(column, at) for name, column in columns.items()}
+def _from_position(chunks: Iterator[Chunk], start: int) -> Iterator[Chunk]:
+    for chunk in chunks:
+        behind = np.fromiter((chunk.stamp(row)["position"] > start for row in range(chunk.rows)), np.bool_)
+        if behind.any():
+            yield kept(chunk, behind)

@@ -1,29 +1,53 @@
-"""What a stream is made of: frozen values that know their parent and how to run."""
+"""What a stream is made of: frozen values that know their parent, their length and how to run."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
 
 from anybatch.errors import Damage
+from anybatch.stream.chunk import Chunk, State
+from anybatch.stream.run import Run
 
 
 class Stage(ABC):
-    """One operation of a stream, or its source."""
+    """A source of elements, or one operation on those of its parent."""
 
     __slots__ = ()
 
     @abstractmethod
-    def elements(self) -> Iterator[Any]:
-        """Yield the elements, from the first one on."""
+    def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        """Yield chunks from the beginning, or from behind the row that `state` was taken at."""
 
     @abstractmethod
     def length(self) -> int:
         """Return how many elements there are; a TypeError where that cannot be known."""
 
+    @property
     @abstractmethod
-    def batches(self, size: int, *, drop_remainder: bool) -> Iterator[Any]:
-        """Yield the elements in batches of `size`."""
+    def batched(self) -> bool:
+        """Whether an element is a whole batch."""
+
+    @abstractmethod
+    def damages(self) -> list[Damage]:
+        """Return every damaged stretch of the sources met so far."""
+
+    @abstractmethod
+    def described(self) -> str:
+        """Return the operation as one would write it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Stage):
+    """A stage with one parent; what it does not change is the parent's."""
+
+    parent: Stage
+
+    def length(self) -> int:
+        return self.parent.length()
+
+    @property
+    def batched(self) -> bool:
+        return self.parent.batched
 
     def damages(self) -> list[Damage]:
-        """Return every damaged stretch of the source met so far."""
-        return []
+        return self.parent.damages()

@@ -1,17 +1,33 @@
 """The stream that users hold: an immutable description with the words of tf.data."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from anybatch.errors import Damage
 from anybatch.stream.batch import Batch
-from anybatch.stream.stage import Stage
+from anybatch.stream.epoch import Epoch
+from anybatch.stream.filter import Filter
+from anybatch.stream.iterator import StreamIterator
+from anybatch.stream.limits import LimitMemory, Prefetch
+from anybatch.stream.map import Map, RandomMap
+from anybatch.stream.numbers import whole_number
+from anybatch.stream.repeat import Repeat
+from anybatch.stream.run import Run
+from anybatch.stream.several import Concat, Mix
+from anybatch.stream.shuffle import Shuffle
+from anybatch.stream.slices import Shard, Skip, Take
+from anybatch.stream.stage import Operation, Stage
+from anybatch.stream.supervised import Supervised
+from anybatch.units import parse_size
+
+_AUTOTUNE = -1
 
 
 class Stream:
     """Records as a description of where they come from and what becomes of them.
 
-    Nothing is read until it is iterated, and every operation gives a new stream.
+    Nothing is read until it is iterated, and every operation gives a new stream. Arguments of tf.data
+    that make no difference here (`num_parallel_calls`, `deterministic`, `name`) are accepted.
     """
 
     __slots__ = ("_stage",)
@@ -19,20 +35,133 @@ class Stream:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
-    def __iter__(self) -> Iterator[Any]:
-        return self._stage.elements()
+    def __iter__(self) -> StreamIterator:
+        return StreamIterator(self._stage, Run())
 
     def __len__(self) -> int:
         return self._stage.length()
 
     def __repr__(self) -> str:
-        return f"Stream({self._stage!r})"
+        parts, at = [], self._stage
+        while isinstance(at, Operation):
+            parts.append(at.described())
+            at = at.parent
+        return "Stream: " + " → ".join([at.described(), *reversed(parts)])
 
     @property
     def corrupt(self) -> list[Damage]:
         """The ledger: `(file, offset, length, reason)` for every damaged stretch met so far."""
         return self._stage.damages()
 
-    def batch(self, n: int, *, drop_remainder: bool = False) -> "Stream":
-        """Return a stream of batches of `n` elements; the last one may be shorter unless dropped."""
-        return Stream(Batch(self._stage, n, drop_remainder))
+    def shuffle(
+        self,
+        buffer_size: int | None = None,
+        *,
+        seed: int | None = 0,
+        reshuffle_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> "Stream":
+        """Return every record exactly once, in an order that depends on the seed and the epoch alone.
+
+        `buffer_size` is taken so that tf.data chains can be pasted, and not needed.
+        """
+        return Stream(Shuffle(self._stage, 0 if seed is None else seed))
+
+    def map(
+        self,
+        fn: Callable[[Any], Any],
+        num_parallel_calls: int | None = None,
+        *,
+        batched: bool = False,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> "Stream":
+        """Return what `fn` makes of each record, or behind `batch` of each whole batch.
+
+        `batched=True`: of columns of as many records as the engine likes, each record on its own.
+        """
+        return Stream(Map(self._stage, fn, batched))
+
+    def random_map(self, fn: Callable[[Any, Any], Any], *, seed: int = 0, batched: bool = False) -> "Stream":
+        """Return `fn(record, rng)`; with `batched`, `fn(columns, seeds)`, one seed per record.
+
+        The randomness depends on seed, epoch and record alone: it survives threads, workers and restarts.
+        """
+        return Stream(RandomMap(self._stage, fn, seed, batched))
+
+    def filter(self, predicate: Callable[[Any], Any], *, name: str | None = None) -> "Stream":
+        """Return the elements for which `predicate` is true."""
+        return Stream(Filter(self._stage, predicate))
+
+    def take(self, count: int, *, name: str | None = None) -> "Stream":
+        """Return the first `count` elements; -1 all of them, as in tf.data."""
+        return self if count == -1 else Stream(Take(self._stage, whole_number(count, "take")))
+
+    def skip(self, count: int, *, name: str | None = None) -> "Stream":
+        """Return all but the first `count` elements."""
+        return Stream(Skip(self._stage, whole_number(count, "skip")))
+
+    def shard(self, count: int, index: int, *, name: str | None = None) -> "Stream":
+        """Return every `count`-th element from `index` on: parts are disjoint, complete and even."""
+        if whole_number(index, "shard's index") >= whole_number(count, "shard's count"):
+            raise ValueError(f"shard {index} of {count} does not exist; the last one is {count - 1}")
+        return Stream(Shard(self._stage, count, index))
+
+    def repeat(self, count: int | None = None, *, name: str | None = None) -> "Stream":
+        """Return the stream `count` times over, each time as the next epoch; None or -1 for ever."""
+        return Stream(Repeat(self._stage, None if count in {None, -1} else whole_number(count, "repeat")))
+
+    def epoch(self, number: int) -> "Stream":
+        """Return the stream as epoch `number` orders it; `iter(stream)` is epoch 0 every time."""
+        return Stream(Epoch(self._stage, whole_number(number, "epoch")))
+
+    def batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> "Stream":
+        """Return batches of so many records; the last one may be shorter unless dropped."""
+        return Stream(Batch(self._stage, whole_number(batch_size, "batch", 1), drop_remainder))
+
+    def prefetch(self, buffer_size: int | None = None, *, name: str | None = None) -> "Stream":
+        """Return the stream worked on ahead; None or AUTOTUNE: as far as serves."""
+        depth = None if buffer_size in {None, _AUTOTUNE} else max(1, whole_number(buffer_size, "prefetch"))
+        return Stream(Prefetch(self._stage, depth))
+
+    def limit_memory(self, limit: str | int) -> "Stream":
+        """Return the stream under a hard cap on the bytes it holds."""
+        return Stream(LimitMemory(self._stage, parse_size(limit)))
+
+    def as_supervised(self, x: Any, y: Any = None, sample_weight: Any = None) -> "Stream":
+        """Return tuples for Keras by names, lists or mappings of names; ragged columns padded."""
+        return Stream(Supervised(self._stage, x, y, sample_weight))
+
+
+def mix(streams: Sequence[Stream], weights: Sequence[float] | None = None, seed: int = 0) -> Stream:
+    """Return several streams as one, each element drawn by chance and weight."""
+    stages = _alike(streams)
+    weights = [1.0] * len(stages) if weights is None else list(weights)
+    if len(weights) != len(stages) or not all(weight >= 0 for weight in weights) or not sum(weights):
+        raise ValueError(
+            f"mix takes one weight from 0 on per stream; got {weights} for {len(stages)} streams"
+        )
+    return Stream(Mix(stages, tuple(weights), seed))
+
+
+def concat(streams: Sequence[Stream]) -> Stream:
+    """Return several streams one after the other."""
+    return Stream(Concat(_alike(streams)))
+
+
+def _alike(streams: Sequence[Stream]) -> tuple[Stage, ...]:
+    stages = tuple(stream._stage for stream in streams)  # noqa: SLF001
+    if not stages:
+        raise ValueError("several streams as one need at least one")
+    if len({stage.batched for stage in stages}) > 1:
+        raise ValueError(
+            "some of the streams are batched and others are not; batch all of them, or what comes out"
+        )
+    return stages

@@ -1,0 +1,141 @@
+"""What some shards hold: records, their sizes, their features, and what is odd about them."""
+
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from anybatch._native import Survey
+from anybatch.errors import AnybatchWarning, BadFeature, ShardsDisagree
+from anybatch.records.index import Progress
+from anybatch.records.infer import SAMPLE_PER_SHARD, Facts, facts_of, feature_of, sample
+from anybatch.records.overview import Examined, Overview, ShardReport, report_on
+from anybatch.records.seen import Seen, seen_in
+from anybatch.records.shards import Paths, Shard, find_files
+from anybatch.records.sizes import Sizes, joined_sizes, sizes_of
+from anybatch.records.verify import known_or_built
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureReport:
+    """What the records hold under one name, and how `features=None` would read that, if it could."""
+
+    seen: Seen
+    feature: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that a user should know; `wrong` if reading the data as it is would fail."""
+
+    wrong: bool
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inspection:
+    """What some shards hold."""
+
+    overview: Overview
+    sizes: Sizes
+    looked_at: int
+    """How many records the features were looked for in."""
+    not_examples: int
+    """How many of those are no `tf.train.Example`."""
+    features: tuple[FeatureReport, ...]
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """One shard, looked into."""
+
+    shard: Shard
+    sizes: Sizes
+    survey: Survey
+
+
+def inspect(paths: Paths, *, everything: bool = False, progress: Progress | None = None) -> Inspection:
+    """Return what the shards hold, indexed first where they are not; features from a sample of each.
+
+    With `everything` every record is looked into.
+    """
+    looks: dict[str, _Look] = {}
+
+    def examine(shard: Shard) -> Examined:
+        found = known_or_built(shard, progress=progress)
+        told = progress if everything else None
+        survey = sample(shard, None if everything else SAMPLE_PER_SHARD, progress=told)
+        looks[shard.path] = _Look(shard, sizes_of([found[0]]), survey)
+        return found
+
+    overview = report_on(find_files(paths), examine)
+    return _judged(overview, [looks[shard.file] for shard in overview.shards if shard.file in looks])
+
+
+def _judged(overview: Overview, looks: list[_Look]) -> Inspection:
+    looked_at = sum(look.survey.records for look in looks)
+    not_examples = sum(look.survey.malformed for look in looks)
+    by_shard = [(look.shard, facts_of(look.survey)) for look in looks if look.survey.records]
+    features, disagreements = _features(seen_in(look.survey for look in looks), by_shard)
+    findings = [
+        *notes_on_shards(overview.shards),
+        *notes_on_records(looked_at, not_examples),
+        *disagreements,
+        *notes_on_values(feature.seen for feature in features),
+    ]
+    sizes = joined_sizes(look.sizes for look in looks)
+    return Inspection(overview, sizes, looked_at, not_examples, tuple(features), tuple(findings))
+
+
+def _features(
+    seen: list[Seen], by_shard: list[tuple[Shard, dict[str, Facts]]]
+) -> tuple[list[FeatureReport], list[Finding]]:
+    features, findings = [], []
+    for one in seen:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", AnybatchWarning)
+            try:
+                inferred = repr(
+                    feature_of(one.name, [(shard, facts.get(one.name)) for shard, facts in by_shard])
+                )
+            except ShardsDisagree as error:
+                inferred = None
+                findings.append(Finding(wrong=True, what=str(error)))
+            except BadFeature:
+                inferred = None
+        features.append(FeatureReport(one, inferred))
+        findings += [Finding(wrong=False, what=str(warning.message)) for warning in caught]
+    return features, findings
+
+
+def notes_on_shards(shards: Iterable[ShardReport]) -> Iterator[Finding]:
+    """Yield what is odd about the files themselves."""
+    good = [shard for shard in shards if not shard.problem]
+    empty = [shard.file for shard in good if not shard.records]
+    unverified = [shard.file for shard in good if not shard.verified]
+    packed = sorted({shard.compression or "none" for shard in good})
+    if empty:
+        yield Finding(
+            wrong=False, what=f"{len(empty):,} of {len(good):,} shards hold no records, `{empty[0]}` first"
+        )
+    if unverified:
+        what = f"the data of {len(unverified):,} of {len(good):,} shards was never checked in full"
+        yield Finding(wrong=False, what=f"{what}; `anybatch verify` does that")
+    if len(packed) > 1:
+        yield Finding(wrong=False, what=f"the shards are compressed in different ways: {', '.join(packed)}")
+
+
+def notes_on_records(looked_at: int, not_examples: int) -> Iterator[Finding]:
+    """Yield whether the records are something else than Examples."""
+    if not_examples:
+        which = "none of the" if not_examples == looked_at else f"{not_examples:,} of the"
+        what = f"{which} {looked_at:,} records looked at {'is a' if not_examples == looked_at else 'are no'} "
+        yield Finding(wrong=False, what=what + "tf.train.Example; features=bytes reads them as they are")
+
+
+def notes_on_values(features: Iterable[Seen]) -> Iterator[Finding]:
+    """Yield which features hold numbers that training chokes on."""
+    for seen in features:
+        if seen.not_finite:
+            what = f"feature `{seen.name}` holds {seen.not_finite:,} values that are NaN or infinite"
+            yield Finding(wrong=False, what=what)

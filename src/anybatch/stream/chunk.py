@@ -1,0 +1,81 @@
+"""Some elements of a stream on their way, with what is needed to go on behind any of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anybatch.stream.structure import Structure, as_columns, joined, rows_between
+
+State: TypeAlias = Any
+"""JSON-able: where a stage is to go on. None: at its beginning."""
+
+Stamp: TypeAlias = Callable[[int], State]
+"""The state that lies behind a given row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows as columns; or, behind `batch`, one whole batch as a single row.
+
+    `numbers` tell the records apart: what is random depends on them and not on who reads them where.
+    """
+
+    value: Structure
+    rows: int
+    numbers: NDArray[np.int64]
+    epoch: int
+    stamp: Stamp
+    whole: bool = False
+
+    def cut(self, start: int, stop: int) -> "Chunk":
+        """Return the rows `start..stop`, sharing the memory of all."""
+        start, stop = min(start, self.rows), min(stop, self.rows)
+        if (start, stop) == (0, self.rows):
+            return self
+        return Chunk(
+            value=self.value if self.whole else rows_between(self.value, start, stop),
+            rows=stop - start,
+            numbers=self.numbers[start:stop],
+            epoch=self.epoch,
+            stamp=_behind(self.stamp, start),
+            whole=self.whole,
+        )
+
+    def with_value(self, value: Structure) -> "Chunk":
+        """Return the same rows with something else in them."""
+        return replace(self, value=value)
+
+    def stamped(self, change: Callable[[int, State], State]) -> "Chunk":
+        """Return the chunk with every state wrapped: `change(row, state)`."""
+        stamp = self.stamp
+        return replace(self, stamp=lambda row: change(row, stamp(row)))
+
+
+def wrapping(name: str, value: int) -> Callable[[int, State], State]:
+    """Return the change that puts a state of the parent beside one number of one's own."""
+    return lambda _row, at: {name: value, "parent": at}
+
+
+def counting(name: str, before: int) -> Callable[[int, State], State]:
+    """Return the same with how many rows have been passed."""
+    return lambda row, at: {name: before + row + 1, "parent": at}
+
+
+def _behind(stamp: Stamp, start: int) -> Stamp:
+    return lambda row: stamp(row + start)
+
+
+def one_chunk(parts: list[Chunk]) -> Chunk:
+    """Return the rows of several chunks as one batch; its state lies behind the last of them."""
+    last = parts[-1]
+    return Chunk(
+        value=as_columns(joined([part.value for part in parts])),
+        rows=1,
+        numbers=np.concatenate([part.numbers for part in parts]) if len(parts) > 1 else last.numbers,
+        epoch=parts[0].epoch,
+        stamp=lambda _row: last.stamp(last.rows - 1),
+        whole=True,
+    )

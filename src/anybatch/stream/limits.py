@@ -1,0 +1,43 @@
+"""How much a stream may hold, and how far ahead it works."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from anybatch.stream.ahead import prefetched
+from anybatch.stream.chunk import Chunk, State
+from anybatch.stream.order import OneToOne
+from anybatch.stream.run import Run
+
+_AHEAD = 2
+
+
+@dataclass(frozen=True, slots=True)
+class LimitMemory(OneToOne):
+    """A hard cap on the bytes that everything before it holds."""
+
+    limit_bytes: int
+
+    def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        return self.parent.open(replace(run, limit_bytes=min(run.limit_bytes, self.limit_bytes)), state)
+
+    def change(self, chunk: Chunk) -> Chunk:
+        return chunk
+
+    def described(self) -> str:
+        return f"limit_memory({self.limit_bytes})"
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch(OneToOne):
+    """Elements made ready while the consumer works; None: as many as serve and fit."""
+
+    depth: int | None
+
+    def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        return prefetched(self.parent.open(run, state), self.depth or _AHEAD)
+
+    def change(self, chunk: Chunk) -> Chunk:
+        return chunk
+
+    def described(self) -> str:
+        return f"prefetch({'' if self.depth is None else self.depth})"

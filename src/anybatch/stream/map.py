@@ -1,0 +1,76 @@
+"""A function applied to every element."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from anybatch.stream.ahead import in_order
+from anybatch.stream.chunk import Chunk, State
+from anybatch.stream.functions import calling
+from anybatch.stream.order import OneToOne
+from anybatch.stream.run import Run
+from anybatch.stream.seeds import generator, seeds_of
+from anybatch.stream.structure import Loose, as_columns, records, row_count
+
+
+class Mapped(OneToOne):
+    """A map of any kind: on a small pool of threads, in order."""
+
+    __slots__ = ()
+
+    def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        return in_order(self.change, self.parent.open(run, state), run)
+
+
+@dataclass(frozen=True, slots=True)
+class Map(Mapped):
+    """Before `batch` record by record, behind it the whole batch; `columnwise`: some records at a time."""
+
+    function: Callable[[Any], Any]
+    columnwise: bool
+
+    def change(self, chunk: Chunk) -> Chunk:
+        with calling("map", self.function, chunk):
+            if chunk.whole or self.columnwise:
+                return chunk.with_value(_checked(self.function(as_columns(chunk.value)), chunk))
+            return chunk.with_value(Loose(self.function(one) for one in records(chunk.value)))
+
+    def described(self) -> str:
+        return f"map({_name(self.function)}{', batched=True' * self.columnwise})"
+
+
+@dataclass(frozen=True, slots=True)
+class RandomMap(Mapped):
+    """The same with randomness that depends on the seed, the epoch and the record, and on nothing else."""
+
+    function: Callable[[Any, Any], Any]
+    seed: int
+    columnwise: bool
+
+    def change(self, chunk: Chunk) -> Chunk:
+        seeds = seeds_of(self.seed, chunk.epoch, chunk.numbers)
+        with calling("random_map", self.function, chunk):
+            if self.columnwise:
+                return chunk.with_value(_checked(self.function(as_columns(chunk.value), seeds), chunk))
+            if chunk.whole:
+                return chunk.with_value(self.function(chunk.value, generator(np.bitwise_xor.reduce(seeds))))
+            pairs = zip(records(chunk.value), seeds, strict=True)
+            return chunk.with_value(Loose(self.function(one, generator(seed)) for one, seed in pairs))
+
+    def described(self) -> str:
+        batched = ", batched=True" * self.columnwise
+        return f"random_map({_name(self.function)}, seed={self.seed}{batched})"
+
+
+def _checked(value: Any, chunk: Chunk) -> Any:
+    if not chunk.whole and row_count(value) != chunk.rows:
+        raise ValueError(
+            f"it was given {chunk.rows:,} records and returned {row_count(value):,}; filter drops records"
+        )
+    return value
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)

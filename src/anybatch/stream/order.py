@@ -1,0 +1,148 @@
+"""The part of a stream that is order alone: any record at any position, computed."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from anybatch.errors import AnybatchError
+from anybatch.stream.ahead import in_order
+from anybatch.stream.chunk import Chunk, State
+from anybatch.stream.run import Run
+from anybatch.stream.stage import Operation, Stage
+
+Step: TypeAlias = tuple[str, tuple[int, ...]]
+"""A change of order: ("shuffle", (seed,)), ("skip", (n,)), ("take", (n,)), ("shard", (count, index))."""
+
+
+@runtime_checkable
+class Source(Protocol):
+    """A stage whose records have numbers."""
+
+    @property
+    def numbered(self) -> bool:
+        """Whether records can be had by number: not those of a compressed shard."""
+
+    def records(self) -> int:
+        """Return how many numbers there are."""
+
+    def open_in(self, run: Run, steps: tuple[Step, ...], start: int) -> Iterator[Chunk]:
+        """Yield the records in the order that the steps make, from position `start` on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """A source, the order its records come in, and what is done to each: nothing that adds or drops any."""
+
+    source: Any
+    steps: tuple[Step, ...] = ()
+    maps: tuple[Callable[[Chunk], Chunk], ...] = ()
+
+    def then(self, step: Step) -> "Addressed":
+        """Return the same with one more change of order."""
+        return replace(self, steps=(*self.steps, step))
+
+    def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        """Yield the records from where the state says."""
+        position, steps = _place(self.steps, state)
+        chunks: Iterator[Chunk] = self.source.open_in(run, steps, position)
+        for change in self.maps:
+            chunks = in_order(change, chunks, run)
+        before = (state or {}).get("before")
+        if before:
+            chunks = (chunk.stamped(lambda _row, at: {**at, "before": before}) for chunk in chunks)
+        return chunks
+
+    def length(self) -> int:
+        """Return how many records the order has."""
+        return length_of(self.source.records(), self.steps)
+
+
+def length_of(records: int, steps: tuple[Step, ...]) -> int:
+    """Return how many of so many records are left after the steps."""
+    for name, numbers in steps:
+        if name == "skip":
+            records = max(0, records - numbers[0])
+        elif name == "take":
+            records = min(records, numbers[0])
+        elif name == "shard":
+            records = max(0, -(-(records - numbers[1]) // numbers[0]))
+        elif name == "remaining":
+            records = max(0, records - sum(numbers))
+    return records
+
+
+def addressed(stage: Stage) -> Addressed | None:
+    """Return a stage as source, order and maps, or None if positions cannot be computed behind it."""
+    if isinstance(stage, Source):
+        return Addressed(stage) if stage.numbered else None
+    if isinstance(stage, Reordered):
+        below = addressed(stage.parent)
+        return None if below is None else below.then(stage.step())
+    if isinstance(stage, OneToOne) and not stage.batched:
+        below = addressed(stage.parent)
+        return None if below is None else replace(below, maps=(*below.maps, stage.change))
+    return None
+
+
+class Reordered(Operation):
+    """An operation that is a change of order where its parent's positions can be computed."""
+
+    __slots__ = ()
+
+    def step(self) -> Step:
+        """Return the change of order."""
+        raise AssertionError("every change of order says which")
+
+
+class OneToOne(Operation):
+    """An operation that makes one element out of each."""
+
+    __slots__ = ()
+
+    def change(self, chunk: Chunk) -> Chunk:
+        """Return what becomes of a chunk."""
+        raise AssertionError("every one-to-one operation says what it does")
+
+
+class CannotMerge(AnybatchError, ValueError):
+    """States of several workers that do not fit together or into this stream."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.problem}; take the states of all workers of one run, in the order of their index"
+
+
+def native_steps(steps: tuple[Step, ...], epoch: int) -> list[tuple[str, list[int]]]:
+    """Return the steps as the native module takes them."""
+    return [
+        (name, [numbers[0] & (2**64 - 1), epoch] if name == "shuffle" else list(numbers))
+        for name, numbers in steps
+    ]
+
+
+def merged(states: list[State]) -> State:
+    """Return the one state from which any number of workers can go on, out of those of all workers."""
+    before = {repr(state.get("before")) for state in states if state}
+    if len(before) > 1:
+        raise CannotMerge("the states come from runs that were themselves continued in different ways")
+    counts = [state["position"] if state else 0 for state in states]
+    history: list[list[int]] = next(
+        (state["before"] for state in states if state and state.get("before")), []
+    )
+    return {"position": 0, "before": [*history, counts]}
+
+
+def _place(steps: tuple[Step, ...], state: State) -> tuple[int, tuple[Step, ...]]:
+    """Return the position to start at, and the steps with what earlier workers did taken out."""
+    if not state:
+        return 0, steps
+    before = state.get("before") or []
+    if not before:
+        return state["position"], steps
+    shards = [at for at, (name, _) in enumerate(steps) if name == "shard"]
+    at = shards[-1] if shards else len(steps)
+    done: tuple[Step, ...] = tuple(("remaining", tuple(counts)) for counts in before)
+    return state["position"], (*steps[:at], *done, *steps[at:])

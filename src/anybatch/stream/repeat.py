@@ -1,0 +1,36 @@
+"""One epoch after the other."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count
+
+from anybatch.stream.chunk import Chunk, State, wrapping
+from anybatch.stream.run import Run
+from anybatch.stream.stage import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat(Operation):
+    """The parent `times` times over, each time as the next epoch orders it; None: for ever."""
+
+    times: int | None
+
+    def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        first = state["epoch"] if state else 0
+        for epoch in count(first) if self.times is None else range(first, self.times):
+            base = run.epoch * (self.times or 0) + (run.epoch if self.times is None else 0)
+            inner = state["parent"] if state and epoch == first else None
+            some = False
+            for chunk in self.parent.open(run.at_epoch(base + epoch), inner):
+                some = True
+                yield chunk.stamped(wrapping("epoch", epoch))
+            if not some and inner is None:
+                return
+
+    def length(self) -> int:
+        if self.times is None:
+            raise OverflowError("a stream that repeats for ever has no length")
+        return self.parent.length() * self.times
+
+    def described(self) -> str:
+        return f"repeat({'' if self.times is None else self.times})"

@@ -1,0 +1,180 @@
+"""Several streams as one."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from anybatch.errors import Damage
+from anybatch.stream.chunk import Chunk, State, wrapping
+from anybatch.stream.run import Run
+from anybatch.stream.seeds import seeds_of
+from anybatch.stream.stage import Stage
+from anybatch.stream.structure import joined, rows_at
+
+# records of different streams with equal numbers must not share their randomness
+_STREAM_BITS = 48
+
+
+class Several(Stage):
+    """A stage with several parents, all of records or all of batches."""
+
+    __slots__ = ()
+    parents: tuple[Stage, ...]
+
+    def length(self) -> int:
+        return sum(parent.length() for parent in self.parents)
+
+    @property
+    def batched(self) -> bool:
+        return self.parents[0].batched
+
+    def damages(self) -> list[Damage]:
+        return [damage for parent in self.parents for damage in parent.damages()]
+
+
+@dataclass(frozen=True, slots=True)
+class Concat(Several):
+    """One after the other."""
+
+    parents: tuple[Stage, ...]
+
+    def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        first = state["which"] if state else 0
+        for which in range(first, len(self.parents)):
+            inner = state["parent"] if state and which == first else None
+            for chunk in self.parents[which].open(run, inner):
+                told_apart = _numbered(chunk, which)
+                yield told_apart.stamped(wrapping("which", which))
+
+    def described(self) -> str:
+        return f"concat({len(self.parents)} streams)"
+
+
+@dataclass(frozen=True, slots=True)
+class Mix(Several):
+    """Drawn by chance, by weight; one that has ended leaves its share to the others."""
+
+    parents: tuple[Stage, ...]
+    weights: tuple[float, ...]
+    seed: int
+
+    def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        states = state["parents"] if state else [None] * len(self.parents)
+        supplies = [
+            _Supply(which, parent.open(run, at), at, ended=at == "ended")
+            for which, (parent, at) in enumerate(zip(self.parents, states, strict=True))
+        ]
+        drawn = state["drawn"] if state else 0
+        rows = 1 if self.batched else run.rows
+        try:
+            while picks := self._draw(run, supplies, drawn, rows):
+                yield _dealt(picks, drawn, run.epoch)
+                drawn += len(picks)
+        finally:
+            for supply in supplies:
+                supply.close()
+
+    def _draw(self, run: Run, supplies: list["_Supply"], drawn: int, rows: int) -> list["_Pick"]:
+        seeds = seeds_of(self.seed, run.epoch, np.arange(drawn, drawn + rows))
+        chances = (seeds >> np.uint64(11)).astype(np.float64) / 2.0**53
+        picks: list[_Pick] = []
+        for chance in chances.tolist():
+            supply = _chosen(supplies, self.weights, chance)
+            if supply is None:
+                break
+            chunk, row = supply.take()
+            picks.append(_Pick(supply.which, chunk, row, [one.state for one in supplies]))
+        return picks
+
+    def described(self) -> str:
+        return f"mix({len(self.parents)} streams, {list(self.weights)}, seed={self.seed})"
+
+
+@dataclass(slots=True)
+class _Pick:
+    which: int
+    chunk: Chunk
+    row: int
+    states: list[State]
+
+
+class _Supply:
+    """One of the streams that are drawn from, a row at a time."""
+
+    def __init__(self, which: int, chunks: Iterator[Chunk], state: State, *, ended: bool) -> None:
+        self.which = which
+        self.state = state
+        self._chunks = iter(()) if ended else chunks
+        self._chunk: Chunk | None = None
+        self._row = 0
+
+    def has_more(self) -> bool:
+        while self._chunk is None or self._row >= self._chunk.rows:
+            self._chunk, self._row = next(self._chunks, None), 0
+            if self._chunk is None:
+                self.state = "ended"
+                return False
+        return True
+
+    def take(self) -> tuple[Chunk, int]:
+        chunk, row = self._chunk, self._row
+        if chunk is None:
+            raise AssertionError("take comes behind has_more")
+        self._row += 1
+        self.state = chunk.stamp(row)
+        return chunk, row
+
+    def close(self) -> None:
+        close = getattr(self._chunks, "close", None)
+        if close is not None:
+            close()
+
+
+def _chosen(supplies: list[_Supply], weights: Sequence[float], chance: float) -> _Supply | None:
+    """Return whom a chance from 0 to 1 falls on, among those that have not ended."""
+    left = [(supply, weight) for supply, weight in zip(supplies, weights, strict=True) if weight > 0]
+    while left:
+        total, reached = sum(weight for _, weight in left), 0.0
+        for supply, weight in left:
+            reached += weight / total
+            if chance < reached or supply is left[-1][0]:
+                if supply.has_more():
+                    return supply
+                left = [one for one in left if one[0] is not supply]
+                break
+    return None
+
+
+def _dealt(picks: list[_Pick], drawn: int, epoch: int) -> Chunk:
+    """Return the picked rows as one chunk, in the order they were drawn."""
+    if picks[0].chunk.whole:
+        one = picks[0].chunk
+        value, numbers = one.value, one.numbers
+    else:
+        groups: dict[int, list[int]] = {}
+        for at, pick in enumerate(picks):
+            groups.setdefault(id(pick.chunk), []).append(at)
+        parts = [
+            rows_at(picks[ats[0]].chunk.value, np.array([picks[at].row for at in ats]))
+            for ats in groups.values()
+        ]
+        order = np.argsort(np.concatenate([np.array(ats) for ats in groups.values()]))
+        value = rows_at(joined(parts), order)
+        numbers = np.array([_own_number(pick) for pick in picks])
+    return Chunk(
+        value=value,
+        rows=len(picks),
+        numbers=numbers,
+        epoch=epoch,
+        stamp=lambda row: {"drawn": drawn + row + 1, "parents": picks[row].states},
+        whole=picks[0].chunk.whole,
+    )
+
+
+def _own_number(pick: _Pick) -> int:
+    return int(pick.chunk.numbers[pick.row]) | pick.which << _STREAM_BITS
+
+
+def _numbered(chunk: Chunk, which: int) -> Chunk:
+    return replace(chunk, numbers=chunk.numbers | which << _STREAM_BITS) if which else chunk

@@ -1,0 +1,146 @@
+"""Values as users nest them: tuples and mappings of columns, one column alone, or loose records."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from anybatch.records import BytesColumn, Column, RaggedColumn, row, take_rows
+
+Structure: TypeAlias = Any
+"""A leaf, or a tuple or mapping of structures."""
+
+
+class Loose(list[Any]):
+    """Records as a function made them, one by one: they become columns when a batch needs them."""
+
+
+class ListRow(np.ndarray[Any, Any]):
+    """One row of a ragged column: as long as others by chance, not by its nature."""
+
+
+def mapped(change: Callable[..., Any], first: Structure, *others: Structure) -> Structure:
+    """Return a structure whose leaves are `change(leaf, …)` of the leaves of structures of one shape."""
+    if isinstance(first, Mapping):
+        return {
+            name: mapped(change, part, *(other[name] for other in others)) for name, part in first.items()
+        }
+    if isinstance(first, tuple):
+        return tuple(mapped(change, *parts) for parts in zip(first, *others, strict=True))
+    return change(first, *others)
+
+
+def leaves(structure: Structure) -> Iterator[Any]:
+    """Yield the leaves of a structure, in order."""
+    if isinstance(structure, Mapping):
+        for part in structure.values():
+            yield from leaves(part)
+    elif isinstance(structure, tuple):
+        for part in structure:
+            yield from leaves(part)
+    else:
+        yield structure
+
+
+def row_count(columns: Structure) -> int:
+    """Return how many rows the columns have; an error if they disagree."""
+    if isinstance(columns, Loose):
+        return len(columns)
+    counts = {_rows_of(column) for column in leaves(columns)}
+    if len(counts) != 1:
+        found = ", ".join(str(count) for count in sorted(counts)) or "none"
+        raise ValueError(f"columns of one structure have equally many rows; these have {found}")
+    return counts.pop()
+
+
+def _rows_of(column: Any) -> int:
+    if isinstance(column, BytesColumn | RaggedColumn) or (isinstance(column, np.ndarray) and column.ndim):
+        return len(column)
+    raise TypeError(f"a column is an array with rows; got {type(column).__name__}")
+
+
+def rows_between(columns: Structure, start: int, stop: int) -> Structure:
+    """Return some rows that follow each other, sharing the memory of all."""
+    if isinstance(columns, Loose):
+        return Loose(columns[start:stop])
+    return mapped(lambda column: column[start:stop], columns)
+
+
+def rows_at(columns: Structure, at: Any) -> Structure:
+    """Return a copy of some rows, in the order given."""
+    if isinstance(columns, Loose):
+        return Loose(columns[int(one)] for one in at)
+    return mapped(lambda column: take_rows(column, at), columns)
+
+
+def record(columns: Structure, at: int) -> Any:
+    """Return one row."""
+    return columns[at] if isinstance(columns, Loose) else mapped(lambda column: row(column, at), columns)
+
+
+def records(columns: Structure) -> Iterator[Any]:
+    """Yield the rows one by one, as functions get them."""
+    if isinstance(columns, Loose):
+        yield from columns
+        return
+    for at in range(row_count(columns)):
+        yield mapped(lambda column: _marked(column, at), columns)  # noqa: B023
+
+
+def joined(parts: Sequence[Structure]) -> Structure:
+    """Return the rows of several structures one behind the other; of one, itself."""
+    if len(parts) == 1:
+        return parts[0]
+    if all(isinstance(part, Loose) for part in parts):
+        return Loose(one for part in parts for one in part)
+    return mapped(lambda *columns: end_to_end(columns), *map(as_columns, parts))
+
+
+def as_columns(value: Structure) -> Structure:
+    """Return columns of loose records: numbers as arrays, bytes and lists as columns of their own."""
+    if not isinstance(value, Loose):
+        return value
+    return mapped(lambda *values: _column_of(values), *value)
+
+
+def end_to_end(columns: Sequence[Column]) -> Column:
+    """Return the rows of several columns of one kind in one."""
+    first = columns[0]
+    if isinstance(first, np.ndarray):
+        return np.concatenate(columns)
+    values = end_to_end([column.values for column in columns])  # type: ignore[union-attr]
+    offsets = _offsets_of(np.concatenate([np.diff(column.offsets) for column in columns]))  # type: ignore[union-attr]
+    if isinstance(first, BytesColumn):
+        return BytesColumn(values, offsets, first.shape)  # type: ignore[arg-type]
+    return RaggedColumn(values, offsets)
+
+
+def _offsets_of(lengths: Iterable[int]) -> Any:
+    return np.concatenate([[0], np.cumsum(np.fromiter(lengths, np.int64))]).astype(np.int64)
+
+
+def _marked(column: Column, at: int) -> Any:
+    value = row(column, at)
+    if isinstance(column, RaggedColumn) and isinstance(value, np.ndarray):
+        return value.view(ListRow)
+    return value
+
+
+def _column_of(values: Sequence[Any]) -> Column:
+    first = values[0]
+    if isinstance(first, bytes | str):
+        return _strings([value.encode() if isinstance(value, str) else value for value in values])
+    arrays = [np.asarray(value) for value in values]
+    lists = any(isinstance(value, ListRow) for value in values)
+    if len({array.shape for array in arrays}) == 1 and not lists:
+        return np.stack(arrays)
+    if len({array.shape[1:] for array in arrays}) == 1 and all(array.ndim for array in arrays):
+        flat = np.concatenate(arrays)
+        rows = _strings(list(flat)) if flat.dtype == object else flat
+        return RaggedColumn(rows, _offsets_of(map(len, arrays)))
+    shapes = ", ".join(sorted({str(array.shape) for array in arrays})[:4])
+    raise ValueError(f"records of a batch have the shapes {shapes}; only the first dimension may differ")
+
+
+def _strings(values: list[bytes]) -> BytesColumn:
+    return BytesColumn(np.frombuffer(b"".join(values), np.uint8), _offsets_of(map(len, values)))

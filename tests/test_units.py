@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anybatch.errors import BadSize
-from anybatch.units import LARGEST_BYTES, count, parse_size, size
+from anybatch.units import LARGEST_BYTES, BadSize, count, parse_size, size
 
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 SIZES = st.integers(1, LARGEST_BYTES)

@@ -78,6 +78,12 @@ class Batch:
     @property
     def positions(self) -> Buffer: ...
     @property
+    def asked(self) -> int: ...
+    @property
+    def ends_batch(self) -> bool: ...
+    @property
+    def end(self) -> int: ...
+    @property
     def damaged(self) -> list[tuple[int, int, int, str]]: ...
 
 _Operation: TypeAlias = tuple[str, Sequence[int]]
@@ -100,6 +106,7 @@ class Reader:
         schema: Schema | None,
         *,
         batch: int,
+        most: int,
         drop_remainder: bool,
         on_corrupt: str,
         order: Sequence[_Operation] | None,

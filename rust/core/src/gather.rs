@@ -34,6 +34,8 @@ pub struct Job {
     pub places: Vec<Place>,
     pub held: Vec<u8>,
     pub damaged: Vec<Damaged>,
+    /// The last part of its batch.
+    pub ends_batch: bool,
 }
 
 impl Job {
@@ -59,6 +61,11 @@ pub struct Batch {
     pub numbers: Bytes,
     pub positions: Bytes,
     pub damaged: Vec<Damaged>,
+    /// How many records it was to have, and whether it is the last part of its batch.
+    pub asked: usize,
+    pub ends_batch: bool,
+    /// The position behind its last record, be that damaged or not.
+    pub end: u64,
 }
 
 impl Batch {
@@ -109,6 +116,9 @@ impl Gather {
             numbers: numbers(),
             positions: numbers(),
             damaged: job.damaged,
+            asked: job.places.len(),
+            ends_batch: job.ends_batch,
+            end: job.places.last().map_or(0, |place| place.position + 1),
         };
         let large = self.schema.as_deref().and_then(|schema| Some((schema, schema.large_raw()?)));
         let mut rest = &job.places[..];

@@ -1,6 +1,7 @@
 //! The two ways to find the records of the next batch: by number through indexes, in any order, or
 //! by walking the shards from end to end before there is an index.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -47,26 +48,62 @@ impl Numbering {
     }
 }
 
-/// Batches by position: each is computed on its own, on whichever thread has time.
-pub struct Ordered {
-    pub numbering: Arc<Numbering>,
-    pub order: Arc<Order>,
+/// How a batch is cut into parts: of two sizes at most, none tiny.
+#[derive(Debug, Clone, Copy)]
+pub struct Split {
+    /// Records per batch.
     pub batch: u64,
-    pub drop_remainder: bool,
-    pub at: u64,
+    /// Records per part at most.
+    pub most: u64,
+}
+
+impl Split {
+    /// The size of each part of a batch of `size` records.
+    fn parts(self, size: u64) -> impl Iterator<Item = u64> {
+        let parts = size.div_ceil(self.most.max(1)).max(1);
+        (0..parts).map(move |part| size / parts + u64::from(part < size % parts))
+    }
+}
+
+/// Batches by position: each part is computed on its own, on whichever thread has time.
+pub struct Ordered {
+    numbering: Arc<Numbering>,
+    order: Arc<Order>,
+    split: Split,
+    drop_remainder: bool,
+    at: u64,
+    /// What is left of the present batch: the sizes of its parts.
+    parts: VecDeque<u64>,
+}
+
+impl Ordered {
+    pub fn new(numbering: Numbering, order: Order, split: Split, drop_remainder: bool, start: u64) -> Self {
+        let (numbering, order) = (Arc::new(numbering), Arc::new(order));
+        Ordered { numbering, order, split, drop_remainder, at: start, parts: VecDeque::new() }
+    }
+
+    fn next_part(&mut self) -> Option<(u64, bool)> {
+        if self.parts.is_empty() {
+            let size = self.order.len().saturating_sub(self.at).min(self.split.batch);
+            if size == 0 || (self.drop_remainder && size < self.split.batch) {
+                return None;
+            }
+            self.parts.extend(self.split.parts(size));
+        }
+        let size = self.parts.pop_front()?;
+        Some((size, self.parts.is_empty()))
+    }
 }
 
 impl Source for Ordered {
     fn next_job(&mut self) -> Result<Option<Unresolved>> {
-        let (from, to) = (self.at, self.order.len().min(self.at.saturating_add(self.batch)));
-        if from >= to || (self.drop_remainder && to - from < self.batch) {
-            return Ok(None);
-        }
+        let Some((size, ends_batch)) = self.next_part() else { return Ok(None) };
+        let (from, to) = (self.at, self.at + size);
         self.at = to;
         let (numbering, order) = (Arc::clone(&self.numbering), Arc::clone(&self.order));
         Ok(Some(Box::new(move || {
             let places = (from..to).map(|at| numbering.place(order.record(at), at));
-            Ok(Job { places: places.collect::<Result<_>>()?, ..Job::default() })
+            Ok(Job { places: places.collect::<Result<_>>()?, ends_batch, ..Job::default() })
         })))
     }
 }
@@ -90,10 +127,11 @@ pub type Learnt = Arc<Mutex<Vec<(usize, Arc<Index>)>>>;
 pub struct Walk {
     pub shards: Vec<Walked>,
     pub files: Arc<Files>,
-    pub batch: usize,
+    pub split: Split,
     pub drop_remainder: bool,
     pub on_corrupt: OnCorrupt,
     pub learnt: Learnt,
+    parts: VecDeque<u64>,
     shard: usize,
     number: u64,
     walking: Option<Walking>,
@@ -103,12 +141,23 @@ impl Walk {
     pub fn new(
         shards: Vec<Walked>,
         files: Arc<Files>,
-        batch: usize,
+        split: Split,
         drop_remainder: bool,
         on_corrupt: OnCorrupt,
     ) -> Self {
-        let learnt = Learnt::default();
-        Walk { shards, files, batch, drop_remainder, on_corrupt, learnt, shard: 0, number: 0, walking: None }
+        let (learnt, parts) = (Learnt::default(), VecDeque::new());
+        Walk {
+            shards,
+            files,
+            split,
+            drop_remainder,
+            on_corrupt,
+            learnt,
+            parts,
+            shard: 0,
+            number: 0,
+            walking: None,
+        }
     }
 
     /// Add one more record; `false` when the shards are at their end.
@@ -191,14 +240,41 @@ fn open(walked: &Walked) -> Result<Walking> {
 
 impl Source for Walk {
     fn next_job(&mut self) -> Result<Option<Unresolved>> {
-        let mut job = Job::default();
-        while job.places.len() < self.batch && self.add(&mut job)? {}
-        if self.drop_remainder && job.places.len() < self.batch {
-            job.places.clear();
+        if self.parts.is_empty() {
+            // a walk does not know its end: a last batch that is shorter has parts of the usual size
+            self.parts.extend(self.split.parts(self.split.batch));
+        }
+        let size = self.parts.pop_front().unwrap_or(1);
+        let mut job = Job { ends_batch: self.parts.is_empty(), ..Job::default() };
+        while (job.places.len() as u64) < size && self.add(&mut job)? {}
+        if (job.places.len() as u64) < size {
+            self.parts.clear();
+            job.ends_batch = true;
+            if self.drop_remainder {
+                job.places.clear();
+            }
         }
         if job.places.is_empty() && job.damaged.is_empty() {
             return Ok(None);
         }
         Ok(Some(Box::new(move || Ok(job))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_have_two_sizes_at_most_and_none_is_tiny() {
+        for size in 1..200 {
+            for most in 1..70 {
+                let parts: Vec<_> = Split { batch: 512, most }.parts(size).collect();
+                assert_eq!(parts.iter().sum::<u64>(), size);
+                assert_eq!(parts.len() as u64, size.div_ceil(most));
+                assert!(parts.iter().max().unwrap() - parts.iter().min().unwrap() <= 1);
+            }
+        }
+        assert_eq!(Split { batch: 100, most: 64 }.parts(100).collect::<Vec<_>>(), [50, 50]);
     }
 }

@@ -10,7 +10,7 @@ use anybatch_core::files::{self, Files, Identity};
 use anybatch_core::gather::{self, Gather, OnCorrupt};
 use anybatch_core::index::Fingerprint;
 use anybatch_core::order::Order;
-use anybatch_core::source::{Learnt, Numbering, Ordered, Walk, Walked};
+use anybatch_core::source::{Learnt, Numbering, Ordered, Split, Walk, Walked};
 use anybatch_core::{Error, Result};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -38,6 +38,13 @@ pub struct Batch {
     numbers: Py<Buffer>,
     #[pyo3(get)]
     positions: Py<Buffer>,
+    /// How many records it was to have, and whether it is the last part of its batch.
+    #[pyo3(get)]
+    asked: usize,
+    #[pyo3(get)]
+    ends_batch: bool,
+    #[pyo3(get)]
+    end: u64,
     #[pyo3(get)]
     damaged: Vec<(usize, u64, u64, String)>,
 }
@@ -51,6 +58,9 @@ impl Batch {
         };
         Ok(Batch {
             rows: batch.rows,
+            asked: batch.asked,
+            ends_batch: batch.ends_batch,
+            end: batch.end,
             columns: batch.columns.into_iter().map(column).collect::<PyResult<_>>()?,
             numbers: buffer(batch.numbers)?,
             positions: buffer(batch.positions)?,
@@ -119,13 +129,14 @@ impl Reader {
     /// `order=None` walks the shards from end to end, with or without indexes; otherwise every shard
     /// needs its index and the order is made of the operations given.
     #[new]
-    #[pyo3(signature = (shards, schema, *, batch, drop_remainder, on_corrupt, order, start, threads, depth, limit_bytes))]
+    #[pyo3(signature = (shards, schema, *, batch, most, drop_remainder, on_corrupt, order, start, threads, depth, limit_bytes))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
         shards: Vec<(PathBuf, String, Option<Py<Index>>)>,
         schema: Option<Py<Schema>>,
-        batch: usize,
+        batch: u64,
+        most: u64,
         drop_remainder: bool,
         on_corrupt: &str,
         order: Option<Vec<Operation>>,
@@ -145,14 +156,15 @@ impl Reader {
         };
         let shards = shards.into_iter().map(walked).collect::<PyResult<Vec<_>>>()?;
         let schema = schema.map(|schema| Arc::clone(&schema.get().core));
+        let split = Split { batch: batch.max(1), most: most.max(1) };
         let started = py.detach(move || {
             let files = Arc::new(opened(&shards)?);
             let pool = Pool::new(KEEP_BYTES.min(limit_bytes / 4));
             let gather = Gather { files: Arc::clone(&files), schema, on_corrupt, pool };
             let (source, learnt): (Box<dyn Source>, _) = match order {
-                Some(order) => (ordered(&shards, &order, batch, drop_remainder, start)?, None),
+                Some(order) => (ordered(&shards, &order, split, drop_remainder, start)?, None),
                 None => {
-                    let walk = Walk::new(shards, files, batch, drop_remainder, on_corrupt);
+                    let walk = Walk::new(shards, files, split, drop_remainder, on_corrupt);
                     let learnt = Some(Arc::clone(&walk.learnt));
                     (Box::new(walk), learnt)
                 }
@@ -226,14 +238,13 @@ fn belongs(print: &Fingerprint, now: &files::Identity) -> bool {
 fn ordered(
     shards: &[Walked],
     operations: &[Operation],
-    batch: usize,
+    split: Split,
     drop_remainder: bool,
     start: u64,
 ) -> Result<Box<dyn Source>> {
     let missing = |shard: &Walked| Error::Misuse(format!("{} has no index", shard.path.display()));
     let indexes = shards.iter().map(|shard| shard.known.clone().ok_or_else(|| missing(shard)));
-    let numbering = Arc::new(Numbering::new(indexes.collect::<Result<_>>()?)?);
+    let numbering = Numbering::new(indexes.collect::<Result<_>>()?)?;
     let order = order_of(numbering.records(), operations)?;
-    let batch = batch.max(1) as u64;
-    Ok(Box::new(Ordered { numbering, order: Arc::new(order), batch, drop_remainder, at: start }))
+    Ok(Box::new(Ordered::new(numbering, order, split, drop_remainder, start)))
 }

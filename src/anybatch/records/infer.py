@@ -73,6 +73,7 @@ def sample(
         [(shard.path, shard.compression, None)],
         None,
         batch=_BATCH,
+        most=_BATCH,
         drop_remainder=False,
         on_corrupt="skip",
         order=None,

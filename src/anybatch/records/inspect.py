@@ -127,10 +127,13 @@ def notes_on_shards(shards: Iterable[ShardReport]) -> Iterator[Finding]:
 
 def notes_on_records(looked_at: int, not_examples: int) -> Iterator[Finding]:
     """Yield whether the records are something else than Examples."""
-    if not_examples:
-        which = "none of the" if not_examples == looked_at else f"{not_examples:,} of the"
-        what = f"{which} {looked_at:,} records looked at {'is a' if not_examples == looked_at else 'are no'} "
-        yield Finding(wrong=False, what=what + "tf.train.Example; features=bytes reads them as they are")
+    if not not_examples:
+        return
+    if not_examples == looked_at:
+        what = f"none of the {looked_at:,} records looked at is a tf.train.Example"
+    else:
+        what = f"{not_examples:,} of the {looked_at:,} records looked at are no tf.train.Example"
+    yield Finding(wrong=False, what=f"{what}; features=bytes reads them as they are")
 
 
 def notes_on_values(features: Iterable[Seen]) -> Iterator[Finding]:

@@ -1,15 +1,19 @@
 """Shards with what to take from them: opened, numbered, read in batches."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias, cast
+from typing import Protocol, TypeAlias, cast
+
+import numpy as np
 
 from anybatch._native import Batch, Index, Reader, Schema
 from anybatch.errors import CorruptRecord, Damage, NothingToRead
 from anybatch.records.assemble import assemble
 from anybatch.records.columns import BytesColumn, Column
+from anybatch.records.dtypes import BYTES
 from anybatch.records.features import Bytes, Feature, native_fields
 from anybatch.records.index import Progress, keep_index, load_indexes, load_or_build_all
 from anybatch.records.ledger import Ledger
@@ -24,7 +28,18 @@ Order: TypeAlias = list[tuple[str, list[int]]]
 
 DEFAULT_LIMIT_BYTES = 256 << 20
 
+_UNKNOWN_ROW_BYTES = 1024
+
 _log = logging.getLogger("anybatch")
+
+
+class Meter(Protocol):
+    """Whoever wants to know what reading holds and how long it is waited for."""
+
+    live_bytes: Callable[[], int] | None
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Count the time inside."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,13 @@ class RecordSet:
     def schema(self) -> Schema | None:
         """The features as the native decoder takes them."""
         return None if self.features is None else Schema(native_fields(self.features))
+
+    def row_bytes(self) -> int:
+        """Return about how many bytes one record takes when it is decoded; exact where sizes are fixed."""
+        if self.features is None:
+            return _UNKNOWN_ROW_BYTES
+        fields = native_fields(self.features)
+        return 16 + sum(_column_bytes(form, dtype, count) for _, _, form, dtype, count, _, _ in fields)
 
     def indexes(self, progress: Progress | None = None) -> list[Index]:
         """Return every shard's index, made where there is none. Damage they know of is raised or noted."""
@@ -57,13 +79,19 @@ class RecordSet:
         return map(self.columns, self.native_in_file_order(batch_size))
 
     def native_in_file_order(
-        self, batch_size: int, *, threads: int | None = None, limit_bytes: int = DEFAULT_LIMIT_BYTES
+        self,
+        batch_size: int,
+        *,
+        most: int | None = None,
+        threads: int | None = None,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        meter: Meter | None = None,
     ) -> Iterator[Batch]:
-        """Yield what `in_file_order` yields as the native module has it."""
+        """Yield what `in_file_order` yields as the native module has it, `most` records at a time."""
         known = load_indexes(self.shards)
         self._note_known(known)
-        reader = self._reader(known, batch_size, threads=threads, limit_bytes=limit_bytes)
-        for batch in self._read(reader):
+        reader = self._reader(known, batch_size, most=most, threads=threads, limit_bytes=limit_bytes)
+        for batch in self._read(reader, meter):
             known = self._learn(reader, known)
             yield batch
         known = self._learn(reader, known)
@@ -75,21 +103,30 @@ class RecordSet:
         batch_size: int,
         order: Order,
         *,
+        most: int | None = None,
         start: int = 0,
         threads: int | None = None,
         limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        meter: Meter | None = None,
     ) -> Iterator[Batch]:
         """Yield batches of records by number, from position `start` of the given order on."""
         reader = self._reader(
-            self.indexes(), batch_size, order=order, start=start, threads=threads, limit_bytes=limit_bytes
+            self.indexes(),
+            batch_size,
+            most=most,
+            order=order,
+            start=start,
+            threads=threads,
+            limit_bytes=limit_bytes,
         )
-        yield from self._read(reader)
+        yield from self._read(reader, meter)
 
     def _reader(
         self,
         indexes: Iterable[Index | None],
         batch_size: int,
         *,
+        most: int | None = None,
         order: Order | None = None,
         start: int = 0,
         threads: int | None = None,
@@ -103,6 +140,7 @@ class RecordSet:
             ],
             self.schema,
             batch=batch_size,
+            most=most or batch_size,
             drop_remainder=False,
             on_corrupt=self.on_corrupt,
             order=order,
@@ -112,8 +150,10 @@ class RecordSet:
             limit_bytes=limit_bytes,
         )
 
-    def _read(self, reader: Reader) -> Iterator[Batch]:
-        while (batch := reader.next()) is not None:
+    def _read(self, reader: Reader, meter: Meter | None) -> Iterator[Batch]:
+        if meter is not None:
+            meter.live_bytes = lambda: sum(reader.stats()[:2])
+        while (batch := _waited_for(reader, meter)) is not None:
             met = ((self.shards[shard].path, at, size, why) for shard, at, size, why in batch.damaged)
             self.ledger.add(met)
             if batch.rows:
@@ -155,3 +195,16 @@ class RecordSet:
             raise NothingToRead(empty)
         for path in empty:
             _log.info("%s holds no records", path)
+
+
+def _waited_for(reader: Reader, meter: Meter | None) -> Batch | None:
+    if meter is None:
+        return reader.next()
+    with meter.waiting():
+        return reader.next()
+
+
+def _column_bytes(form: str, dtype: str, count: int) -> int:
+    if form == "ragged" or dtype == BYTES:
+        return _UNKNOWN_ROW_BYTES
+    return count * np.dtype(dtype).itemsize

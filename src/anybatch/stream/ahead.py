@@ -1,83 +1,149 @@
 """Work ahead of the consumer, in order and within bounds."""
 
-import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from anybatch.errors import DoesNotFit
 from anybatch.stream.chunk import Chunk
-from anybatch.stream.run import Run
+from anybatch.stream.meters import Meter
 
 
-def in_order(change: Callable[[Chunk], Chunk], chunks: Iterator[Chunk], run: Run) -> Iterator[Chunk]:
-    """Yield `change(chunk)` for every chunk, a few of them computed ahead on threads."""
-    if run.threads < 2:
-        yield from map(change, chunks)
-        return
-    pool = ThreadPoolExecutor(run.threads, thread_name_prefix="anybatch-map")
-    under_way: deque[Future[Chunk]] = deque()
+def in_order(
+    change: Callable[[Chunk], Chunk], chunks: Iterator[Chunk], threads: int, meter: Meter
+) -> Iterator[Chunk]:
+    """Yield `change(chunk)` for every chunk, a few computed ahead on threads, as many as the bound allows."""
+    pool = ThreadPoolExecutor(threads, thread_name_prefix="anybatch-map")
+    under_way = _UnderWay(meter)
     try:
         for chunk in chunks:
-            under_way.append(pool.submit(change, chunk))
-            if len(under_way) > run.threads:
-                yield under_way.popleft().result()
+            while under_way and not under_way.has_room_for(chunk, threads):
+                yield under_way.first()
+            under_way.add(chunk, pool.submit(change, chunk))
         while under_way:
-            yield under_way.popleft().result()
+            yield under_way.first()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-_END = object()
+class _UnderWay:
+    """Chunks that threads work on. What comes out is taken to be as large as the largest so far."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._futures: deque[tuple[int, Future[Chunk]]] = deque()
+        self._growth = 1.0
+
+    def __len__(self) -> int:
+        return len(self._futures)
+
+    def has_room_for(self, chunk: Chunk, threads: int) -> bool:
+        needed = self._meter.held_bytes + self._with_result(chunk.nbytes)
+        return len(self) <= threads and needed <= self._meter.bound_bytes
+
+    def add(self, chunk: Chunk, future: Future[Chunk]) -> None:
+        n_bytes = self._with_result(chunk.nbytes)
+        self._meter.hold(n_bytes)
+        self._futures.append((n_bytes, future))
+
+    def first(self) -> Chunk:
+        n_bytes, future = self._futures.popleft()
+        try:
+            with self._meter.waiting():
+                made = future.result()
+        finally:
+            self._meter.hold(-n_bytes)
+        given = max(1, int(n_bytes / (1 + self._growth)))
+        self._growth = max(self._growth, made.nbytes / given)
+        if made.nbytes > self._meter.bound_bytes:
+            raise DoesNotFit(self._meter.stage, made.nbytes + given, self._meter.bound_bytes)
+        self._meter.elements += made.rows
+        return made
+
+    def _with_result(self, n_bytes: int) -> int:
+        return int(n_bytes * (1 + self._growth))
 
 
-def prefetched(chunks: Iterator[Chunk], depth: int) -> Iterator[Chunk]:
-    """Yield the chunks while a thread makes up to `depth` more of them ready."""
-    ready: queue.Queue[object] = queue.Queue(max(1, depth))
-    stop = threading.Event()
-    thread = threading.Thread(target=_fill, args=(ready, chunks, stop), name="anybatch-prefetch", daemon=True)
+def prefetched(chunks: Iterator[Chunk], depth: int, meter: Meter) -> Iterator[Chunk]:
+    """Yield the chunks while a thread makes up to `depth` more of them ready, as far as the bound allows."""
+    ready = _Ready(depth, meter)
+    thread = threading.Thread(target=_fill, args=(ready, chunks), name="anybatch-prefetch", daemon=True)
     thread.start()
     try:
-        while isinstance(one := ready.get(), Chunk):
-            yield one
-        if isinstance(one, BaseException):
-            raise one
+        while (chunk := ready.get()) is not None:
+            yield chunk
     finally:
-        stop.set()
-        while thread.is_alive():
-            _drain(ready)
-            thread.join(0.05)
+        ready.stop()
+        thread.join()
 
 
-def _fill(ready: "queue.Queue[object]", chunks: Iterator[Chunk], stop: threading.Event) -> None:
-    last: object = _END
+class _Ready:
+    """A queue that is full by count or by bytes, whichever comes first; one chunk always has room."""
+
+    def __init__(self, depth: int, meter: Meter) -> None:
+        self._depth = depth
+        self._meter = meter
+        self._chunks: deque[Chunk] = deque()
+        self._changed = threading.Condition()
+        self._ended = False
+        self._stopped = False
+        self._failure: BaseException | None = None
+
+    def put(self, chunk: Chunk) -> bool:
+        """Add a chunk when there is room; False if nobody wants it any more."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._has_room_for(chunk))
+            if not self._stopped:
+                self._meter.hold(chunk.nbytes)
+                self._chunks.append(chunk)
+                self._changed.notify_all()
+            return not self._stopped
+
+    def end(self, failure: BaseException | None) -> None:
+        """Nothing comes any more, or a failure does."""
+        with self._changed:
+            self._ended, self._failure = True, failure
+            self._changed.notify_all()
+
+    def get(self) -> Chunk | None:
+        """Return the next chunk, or None behind the last one."""
+        with self._meter.waiting(), self._changed:
+            # in short waits, so that Ctrl-C gets through
+            while not self._chunks and not self._ended:
+                self._changed.wait(0.1)
+            if not self._chunks:
+                if self._failure is not None:
+                    raise self._failure
+                return None
+            chunk = self._chunks.popleft()
+            self._meter.hold(-chunk.nbytes)
+            self._meter.elements += chunk.rows
+            self._changed.notify_all()
+            return chunk
+
+    def stop(self) -> None:
+        """Let whoever fills this end."""
+        with self._changed:
+            self._stopped = True
+            self._chunks.clear()
+            self._changed.notify_all()
+
+    def _has_room_for(self, chunk: Chunk) -> bool:
+        held = self._meter.held_bytes + chunk.nbytes
+        return not self._chunks or (len(self._chunks) < self._depth and held <= self._meter.bound_bytes)
+
+
+def _fill(ready: _Ready, chunks: Iterator[Chunk]) -> None:
+    failure: BaseException | None = None
     try:
         for chunk in chunks:
-            if not _put(ready, chunk, stop):
-                return
+            if not ready.put(chunk):
+                break
     except BaseException as error:  # noqa: BLE001 - it is raised again where the consumer is
-        last = error
+        failure = error
     finally:
-        _close(chunks)
-    _put(ready, last, stop)
-
-
-def _put(ready: "queue.Queue[object]", one: object, stop: threading.Event) -> bool:
-    while not stop.is_set():
-        try:
-            ready.put(one, timeout=0.05)
-        except queue.Full:
-            continue
-        return True
-    return False
-
-
-def _close(chunks: Iterator[Chunk]) -> None:
-    close = getattr(chunks, "close", None)
-    if close is not None:
-        close()
-
-
-def _drain(ready: "queue.Queue[object]") -> None:
-    while not ready.empty():
-        ready.get_nowait()
+        close = getattr(chunks, "close", None)
+        if close is not None:
+            close()
+    ready.end(failure)

@@ -12,9 +12,9 @@ from anybatch.records import int64s
 from anybatch.stream.chunk import Chunk, Stamp, State
 from anybatch.stream.order import Step, native_steps
 from anybatch.stream.run import Run
-from anybatch.stream.stage import Stage
+from anybatch.stream.stage import SOURCE_WEIGHT, Stage
 from anybatch.stream.stream import Stream
-from anybatch.stream.structure import Structure, leaves, mapped, row_count, rows_at, rows_between
+from anybatch.stream.structure import Structure, bytes_of, leaves, mapped, row_count, rows_at, rows_between
 
 
 def from_arrays(arrays: Any) -> Stream:
@@ -48,14 +48,16 @@ class Arrays(Stage):
 
     def open_in(self, run: Run, steps: tuple[Step, ...], start: int) -> Iterator[Chunk]:
         order = Order(self.rows, native_steps(steps, run.epoch))
-        for first in range(start, len(order), run.rows):
-            numbers = int64s(order.records(first, first + run.rows))
+        for first, last, ends_batch in _parts(start, len(order), run, self._row_bytes()):
+            numbers = int64s(order.records(first, last))
             yield Chunk(
                 value=self._rows(numbers, in_order=not steps),
                 rows=len(numbers),
                 numbers=numbers,
                 epoch=run.epoch,
                 stamp=_positions_from(first),
+                asked=len(numbers),
+                ends_batch=ends_batch,
             )
 
     def _rows(self, numbers: Any, *, in_order: bool) -> Structure:
@@ -63,12 +65,19 @@ class Arrays(Stage):
             return rows_between(self.arrays, int(numbers[0]), int(numbers[-1]) + 1)
         return rows_at(self.arrays, numbers)
 
+    def _row_bytes(self) -> int:
+        return bytes_of(self.arrays) // max(1, self.rows)
+
     def length(self) -> int:
         return self.rows
 
     @property
     def batched(self) -> bool:
         return False
+
+    @property
+    def weight(self) -> int:
+        return SOURCE_WEIGHT
 
     def damages(self) -> list[Damage]:
         return []
@@ -79,3 +88,14 @@ class Arrays(Stage):
 
 def _positions_from(first: int) -> Stamp:
     return lambda row: {"position": first + row + 1}
+
+
+def _parts(start: int, end: int, run: Run, row_bytes: int) -> Iterator[tuple[int, int, bool]]:
+    """Yield (first, behind, ends a batch): batches of equal size, cut into parts of two sizes at most."""
+    most = min(run.most_rows, max(1, run.chunk_bytes // max(1, row_bytes)))
+    for first in range(start, end, run.rows):
+        size = min(run.rows, end - first)
+        count = -(-size // most)
+        cuts = [first + part * (size // count) + min(part, size % count) for part in range(count + 1)]
+        for part in range(count):
+            yield cuts[part], cuts[part + 1], part == count - 1

@@ -1,16 +1,24 @@
 """Batches of so many records."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from anybatch.errors import DoesNotFit
 from anybatch.stream.chunk import Chunk, State, one_chunk
+from anybatch.stream.meters import Meter
+from anybatch.stream.order import addressed
 from anybatch.stream.run import Run
-from anybatch.stream.stage import Operation
+from anybatch.stream.stage import HOLDING_WEIGHT, Operation
+from anybatch.stream.structure import as_columns
 
 
 @dataclass(frozen=True, slots=True)
 class Batch(Operation):
-    """`size` records at a time, as columns; the last ones may be fewer."""
+    """`size` records at a time, as columns; the last ones may be fewer.
+
+    Where positions are known a batch is a range of them: a damaged record is missing from its own batch,
+    and shifts no other. Elsewhere a batch is filled with whatever comes next.
+    """
 
     size: int
     drop_remainder: bool
@@ -20,27 +28,46 @@ class Batch(Operation):
             raise ValueError("the stream is batched already; batch once")
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
-        parts: list[Chunk] = []
-        missing = self.size
-        for chunk in self.parent.open(run.by(self.size), state):
-            rest = chunk
-            while rest.rows:
-                part = rest.cut(0, missing)
-                rest = (
-                    rest.cut(part.rows, rest.rows)
-                    if part.rows < rest.rows
-                    else rest.cut(rest.rows, rest.rows)
-                )
-                parts.append(part)
-                missing -= part.rows
-                if not missing:
-                    yield one_chunk(parts)
-                    parts, missing = [], self.size
-        if parts and not self.drop_remainder:
+        share, below = run.limit_bytes, run
+        if self._own_weight:
+            share, below = run.share(self._own_weight, self.parent.weight, chunks=2)
+        meter = run.meters.meter(self.described(), share)
+        for parts in self._groups(below.by(self.size), state):
+            _check_room(parts, meter)
             yield one_chunk(parts)
 
+    def parts(self, run: Run, state: State, most: int) -> Iterator[tuple[Chunk, bool]]:
+        """Yield batches part by part, none of more than `most` records; True with the last of each batch."""
+        if not self._by_position:
+            raise ValueError(f"behind `{self.parent.described()}` a batch cannot be had in parts")
+        for chunk in self.parent.open(run.by(self.size, most=most), state):
+            yield replace(chunk, value=as_columns(chunk.value)), chunk.ends_batch
+
+    def _groups(self, run: Run, state: State) -> Iterator[list[Chunk]]:
+        chunks = self.parent.open(run, state)
+        groups = _by_position(chunks) if self._by_position else _by_count(chunks, self.size)
+        for parts in groups:
+            asked = sum(part.asked if self._by_position else part.rows for part in parts)
+            if asked == self.size or not self.drop_remainder:
+                yield parts
+
+    @property
+    def _by_position(self) -> bool:
+        return addressed(self.parent) is not None or not hasattr(self.parent, "parent")
+
+    @property
+    def _own_weight(self) -> int:
+        # straight from the source a batch is read whole; behind a function it is put together from parts
+        below = addressed(self.parent)
+        return 0 if self._by_position and (below is None or not below.maps) else 2 * HOLDING_WEIGHT
+
+    @property
+    def weight(self) -> int:
+        return self.parent.weight + self._own_weight
+
     def length(self) -> int:
-        whole, rest = divmod(self.parent.length(), self.size)
+        below = addressed(self.parent)
+        whole, rest = divmod(self.parent.length() if below is None else below.length(), self.size)
         return whole + (rest > 0 and not self.drop_remainder)
 
     @property
@@ -49,3 +76,38 @@ class Batch(Operation):
 
     def described(self) -> str:
         return f"batch({self.size}{', drop_remainder=True' * self.drop_remainder})"
+
+
+def _by_position(chunks: Iterator[Chunk]) -> Iterator[list[Chunk]]:
+    parts: list[Chunk] = []
+    for chunk in chunks:
+        parts.append(chunk)
+        if chunk.ends_batch:
+            yield parts
+            parts = []
+
+
+def _by_count(chunks: Iterator[Chunk], size: int) -> Iterator[list[Chunk]]:
+    parts: list[Chunk] = []
+    missing = size
+    for chunk in chunks:
+        start = 0
+        while start < chunk.rows:
+            part = chunk.cut(start, start + missing)
+            parts.append(part)
+            start, missing = start + part.rows, missing - part.rows
+            if not missing:
+                yield parts
+                parts, missing = [], size
+    if parts:
+        yield parts
+
+
+def _check_room(parts: list[Chunk], meter: Meter) -> None:
+    """A batch of several parts is copied into one: for a moment it is there twice."""
+    n_bytes = sum(part.nbytes for part in parts)
+    needed = 2 * n_bytes if len(parts) > 1 else n_bytes
+    if needed > meter.bound_bytes:
+        raise DoesNotFit(meter.stage, needed, meter.bound_bytes)
+    meter.peak_bytes = max(meter.peak_bytes, needed)
+    meter.elements += 1

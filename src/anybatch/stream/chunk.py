@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from anybatch.stream.structure import Structure, as_columns, joined, rows_between
+from anybatch.stream.structure import Structure, as_columns, bytes_of, joined, rows_between
 
 State: TypeAlias = Any
 """JSON-able: where a stage is to go on. None: at its beginning."""
@@ -21,6 +21,8 @@ class Chunk:
     """Rows as columns; or, behind `batch`, one whole batch as a single row.
 
     `numbers` tell the records apart: what is random depends on them and not on who reads them where.
+    A chunk that comes by position was to have `asked` rows, has fewer where records are damaged, and may
+    be a part of a batch, the last one if it `ends_batch`.
     """
 
     value: Structure
@@ -29,6 +31,8 @@ class Chunk:
     epoch: int
     stamp: Stamp
     whole: bool = False
+    asked: int = -1
+    ends_batch: bool = True
 
     def cut(self, start: int, stop: int) -> "Chunk":
         """Return the rows `start..stop`, sharing the memory of all."""
@@ -43,6 +47,11 @@ class Chunk:
             stamp=_behind(self.stamp, start),
             whole=self.whole,
         )
+
+    @property
+    def nbytes(self) -> int:
+        """The memory its rows take."""
+        return bytes_of(self.value)
 
     def with_value(self, value: Structure) -> "Chunk":
         """Return the same rows with something else in them."""

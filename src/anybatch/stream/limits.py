@@ -1,12 +1,13 @@
 """How much a stream may hold, and how far ahead it works."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from anybatch.stream.ahead import prefetched
 from anybatch.stream.chunk import Chunk, State
 from anybatch.stream.order import OneToOne
 from anybatch.stream.run import Run
+from anybatch.stream.stage import HOLDING_WEIGHT
 
 _AHEAD = 2
 
@@ -18,7 +19,7 @@ class LimitMemory(OneToOne):
     limit_bytes: int
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
-        return self.parent.open(replace(run, limit_bytes=min(run.limit_bytes, self.limit_bytes)), state)
+        return self.parent.open(run.limited(self.limit_bytes), state)
 
     def change(self, chunk: Chunk) -> Chunk:
         return chunk
@@ -34,7 +35,13 @@ class Prefetch(OneToOne):
     depth: int | None
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
-        return prefetched(self.parent.open(run, state), self.depth or _AHEAD)
+        depth = self.depth or _AHEAD
+        share, below = run.share(HOLDING_WEIGHT, self.parent.weight, chunks=2)
+        return prefetched(self.parent.open(below, state), depth, run.meters.meter(self.described(), share))
+
+    @property
+    def weight(self) -> int:
+        return self.parent.weight + HOLDING_WEIGHT
 
     def change(self, chunk: Chunk) -> Chunk:
         return chunk

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from anybatch.stream.ahead import in_order
 from anybatch.stream.chunk import Chunk, State
 from anybatch.stream.functions import calling
-from anybatch.stream.order import OneToOne
+from anybatch.stream.order import OneToOne, run_map
 from anybatch.stream.run import Run
 from anybatch.stream.seeds import generator, seeds_of
+from anybatch.stream.stage import HOLDING_WEIGHT
 from anybatch.stream.structure import Loose, as_columns, records, row_count
 
 
@@ -21,7 +21,11 @@ class Mapped(OneToOne):
     __slots__ = ()
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
-        return in_order(self.change, self.parent.open(run, state), run)
+        return run_map(self, run, lambda below: self.parent.open(below, state), self.parent.weight)
+
+    @property
+    def weight(self) -> int:
+        return self.parent.weight + HOLDING_WEIGHT
 
 
 @dataclass(frozen=True, slots=True)

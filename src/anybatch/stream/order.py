@@ -8,7 +8,7 @@ from anybatch.errors import AnybatchError
 from anybatch.stream.ahead import in_order
 from anybatch.stream.chunk import Chunk, State
 from anybatch.stream.run import Run
-from anybatch.stream.stage import Operation, Stage
+from anybatch.stream.stage import HOLDING_WEIGHT, SOURCE_WEIGHT, Operation, Stage
 
 Step: TypeAlias = tuple[str, tuple[int, ...]]
 """A change of order: ("shuffle", (seed,)), ("skip", (n,)), ("take", (n,)), ("shard", (count, index))."""
@@ -35,7 +35,7 @@ class Addressed:
 
     source: Any
     steps: tuple[Step, ...] = ()
-    maps: tuple[Callable[[Chunk], Chunk], ...] = ()
+    maps: tuple["OneToOne", ...] = ()
 
     def then(self, step: Step) -> "Addressed":
         """Return the same with one more change of order."""
@@ -44,9 +44,12 @@ class Addressed:
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
         """Yield the records from where the state says."""
         position, steps = _place(self.steps, state)
-        chunks: Iterator[Chunk] = self.source.open_in(run, steps, position)
-        for change in self.maps:
-            chunks = in_order(change, chunks, run)
+
+        def source(below: Run) -> Iterator[Chunk]:
+            chunks: Iterator[Chunk] = self.source.open_in(below, steps, position)
+            return chunks
+
+        chunks = _through(self.maps, run, source)
         before = (state or {}).get("before")
         if before:
             chunks = (chunk.stamped(lambda _row, at: {**at, "before": before}) for chunk in chunks)
@@ -55,6 +58,24 @@ class Addressed:
     def length(self) -> int:
         """Return how many records the order has."""
         return length_of(self.source.records(), self.steps)
+
+
+def run_map(
+    stage: "OneToOne", run: Run, parent: Callable[[Run], Iterator[Chunk]], weight: int
+) -> Iterator[Chunk]:
+    """Yield what a one-to-one stage makes of its parent's chunks, in order, on threads, within its share."""
+    share, below = run.share(HOLDING_WEIGHT, weight, chunks=2 * run.threads + 2)
+    meter = run.meters.meter(stage.described(), share)
+    return in_order(stage.change, parent(below), run.threads, meter)
+
+
+def _through(
+    maps: tuple["OneToOne", ...], run: Run, source: Callable[[Run], Iterator[Chunk]]
+) -> Iterator[Chunk]:
+    if not maps:
+        return source(run)
+    weight = SOURCE_WEIGHT + HOLDING_WEIGHT * (len(maps) - 1)
+    return run_map(maps[-1], run, lambda below: _through(maps[:-1], below, source), weight)
 
 
 def length_of(records: int, steps: tuple[Step, ...]) -> int:
@@ -80,7 +101,7 @@ def addressed(stage: Stage) -> Addressed | None:
         return None if below is None else below.then(stage.step())
     if isinstance(stage, OneToOne) and not stage.batched:
         below = addressed(stage.parent)
-        return None if below is None else replace(below, maps=(*below.maps, stage.change))
+        return None if below is None else replace(below, maps=(*below.maps, stage))
     return None
 
 

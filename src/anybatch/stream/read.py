@@ -23,7 +23,7 @@ from anybatch.stream.chunk import Chunk, State
 from anybatch.stream.filter import kept
 from anybatch.stream.order import Step, native_steps
 from anybatch.stream.run import Run
-from anybatch.stream.stage import Stage
+from anybatch.stream.stage import SOURCE_WEIGHT, Stage
 from anybatch.stream.stream import Stream
 
 
@@ -73,9 +73,7 @@ class Records(Stage):
         start = state["position"] if state else 0
         if start and self.numbered:
             return self.open_in(run, (), start)
-        batches = self.record_set.native_in_file_order(
-            run.rows, threads=run.threads, limit_bytes=run.limit_bytes
-        )
+        batches = self.record_set.native_in_file_order(run.rows, **self._bounds(run))
         chunks = (self._chunk(batch, run.epoch) for batch in batches)
         # a compressed stream has no place to take up again but its beginning
         return _from_position(chunks, start) if start else chunks
@@ -85,19 +83,27 @@ class Records(Stage):
             run.rows,
             native_steps(steps, run.epoch),
             start=start,
-            threads=run.threads,
-            limit_bytes=run.limit_bytes,
+            **self._bounds(run),
         )
         return (self._chunk(batch, run.epoch) for batch in batches)
 
+    def _bounds(self, run: Run) -> dict[str, Any]:
+        row_bytes = self.record_set.row_bytes()
+        most = min(run.most_rows, max(1, run.chunk_bytes // max(1, row_bytes)))
+        meter = run.meters.meter(self.described(), run.limit_bytes)
+        return {"most": most, "threads": run.threads, "limit_bytes": run.limit_bytes, "meter": meter}
+
     def _chunk(self, batch: Batch, epoch: int) -> Chunk:
-        positions = int64s(batch.positions)
+        positions, last = int64s(batch.positions), batch.rows - 1
         return Chunk(
             value=self.record_set.columns(batch),
             rows=batch.rows,
             numbers=int64s(batch.numbers),
             epoch=epoch,
-            stamp=lambda row: {"position": int(positions[row]) + 1},
+            # damaged records behind the last row are passed with it
+            stamp=lambda row: {"position": batch.end if row == last else int(positions[row]) + 1},
+            asked=batch.asked,
+            ends_batch=batch.ends_batch,
         )
 
     def length(self) -> int:
@@ -106,6 +112,10 @@ class Records(Stage):
     @property
     def batched(self) -> bool:
         return False
+
+    @property
+    def weight(self) -> int:
+        return SOURCE_WEIGHT
 
     def damages(self) -> list[Damage]:
         return list(self.record_set.ledger)

@@ -1,9 +1,9 @@
 """What is decided when a stream is opened, as opposed to described."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from anybatch.records import usable_cores
+from anybatch.stream.meters import Meters
 
 DEFAULT_LIMIT_BYTES = 512 << 20
 DEFAULT_ROWS = 256
@@ -11,18 +11,37 @@ DEFAULT_ROWS = 256
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One pass over a stream: its epoch, its limits, and who keeps count."""
+    """One pass over a stream: its epoch, its limits, and who keeps count.
+
+    `rows` make a batch, of which chunks are whole parts; no chunk has more than `most_rows` rows or, as
+    far as that can be told before, more than `chunk_bytes`.
+    """
 
     epoch: int = 0
     limit_bytes: int = DEFAULT_LIMIT_BYTES
+    chunk_bytes: int = DEFAULT_LIMIT_BYTES
     rows: int = DEFAULT_ROWS
+    most_rows: int = DEFAULT_ROWS
     threads: int = field(default_factory=usable_cores)
-    meters: Any = None
+    meters: Meters = field(default_factory=Meters)
 
     def at_epoch(self, epoch: int) -> "Run":
         """Return the same run in another epoch."""
         return replace(self, epoch=epoch)
 
-    def by(self, rows: int) -> "Run":
-        """Return the same run that would like its rows so many at a time."""
-        return replace(self, rows=rows)
+    def by(self, rows: int, *, most: int | None = None) -> "Run":
+        """Return the same run that makes batches of so many rows, in parts of `most`."""
+        return replace(self, rows=rows, most_rows=rows if most is None else min(most, rows))
+
+    def limited(self, limit_bytes: int) -> "Run":
+        """Return the same run under a limit that is no higher."""
+        return replace(self, limit_bytes=min(self.limit_bytes, limit_bytes))
+
+    def share(self, own: int, below: int, *, chunks: int) -> tuple[int, "Run"]:
+        """Return the bytes of a stage that weighs `own` against `below`, and the run of what is below it.
+
+        The stage holds up to `chunks` chunks at a time, so that none of them may be larger than its part.
+        """
+        share = self.limit_bytes * own // (own + below)
+        chunk_bytes = min(self.chunk_bytes, share // chunks)
+        return share, replace(self, limit_bytes=self.limit_bytes - share, chunk_bytes=chunk_bytes)

@@ -9,7 +9,7 @@ from anybatch.errors import Damage
 from anybatch.stream.chunk import Chunk, State, wrapping
 from anybatch.stream.run import Run
 from anybatch.stream.seeds import seeds_of
-from anybatch.stream.stage import Stage
+from anybatch.stream.stage import HOLDING_WEIGHT, Stage
 from anybatch.stream.structure import joined, rows_at
 
 # records of different streams with equal numbers must not share their randomness
@@ -28,6 +28,10 @@ class Several(Stage):
     @property
     def batched(self) -> bool:
         return self.parents[0].batched
+
+    @property
+    def weight(self) -> int:
+        return sum(parent.weight for parent in self.parents) + HOLDING_WEIGHT
 
     def damages(self) -> list[Damage]:
         return [damage for parent in self.parents for damage in parent.damages()]
@@ -61,8 +65,12 @@ class Mix(Several):
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
         states = state["parents"] if state else [None] * len(self.parents)
+        share, below = run.share(HOLDING_WEIGHT, self.weight - HOLDING_WEIGHT, chunks=2)
+        run.meters.meter(self.described(), share)
+        whole = self.weight - HOLDING_WEIGHT
+        runs = [below.limited(below.limit_bytes * parent.weight // whole) for parent in self.parents]
         supplies = [
-            _Supply(which, parent.open(run, at), at, ended=at == "ended")
+            _Supply(which, parent.open(runs[which], None if at == "ended" else at), at, ended=at == "ended")
             for which, (parent, at) in enumerate(zip(self.parents, states, strict=True))
         ]
         drawn = state["drawn"] if state else 0

@@ -8,6 +8,9 @@ from anybatch.errors import Damage
 from anybatch.stream.chunk import Chunk, State
 from anybatch.stream.run import Run
 
+SOURCE_WEIGHT = 4
+HOLDING_WEIGHT = 3
+
 
 class Stage(ABC):
     """A source of elements, or one operation on those of its parent."""
@@ -26,6 +29,11 @@ class Stage(ABC):
     @abstractmethod
     def batched(self) -> bool:
         """Whether an element is a whole batch."""
+
+    @property
+    @abstractmethod
+    def weight(self) -> int:
+        """How much of the memory this and everything below it should get, against others."""
 
     @abstractmethod
     def damages(self) -> list[Damage]:
@@ -48,6 +56,10 @@ class Operation(Stage):
     @property
     def batched(self) -> bool:
         return self.parent.batched
+
+    @property
+    def weight(self) -> int:
+        return self.parent.weight
 
     def damages(self) -> list[Damage]:
         return self.parent.damages()

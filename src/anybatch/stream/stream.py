@@ -1,6 +1,6 @@
 """The stream that users hold: an immutable description with the words of tf.data."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from anybatch.errors import Damage
@@ -125,6 +125,20 @@ class Stream:
     ) -> "Stream":
         """Return batches of so many records; the last one may be shorter unless dropped."""
         return Stream(Batch(self._stage, whole_number(batch_size, "batch", 1), drop_remainder))
+
+    def parts(self, most: int, *, epoch: int = 0) -> Iterator[tuple[Any, bool]]:
+        """Yield batches part by part, none of more than `most` records, and True with the last of each batch.
+
+        A batch then never exists whole: its size is bounded by time, not by memory.
+        """
+        stage, run = self._stage, Run(epoch=epoch)
+        if isinstance(stage, LimitMemory):
+            run = run.limited(stage.limit_bytes)
+            stage = stage.parent
+        if not isinstance(stage, Batch):
+            raise ValueError("only a stream that ends with batch, and perhaps limit_memory, has parts")
+        for chunk, last in stage.parts(run, None, whole_number(most, "parts", 1)):
+            yield chunk.value, last
 
     def prefetch(self, buffer_size: int | None = None, *, name: str | None = None) -> "Stream":
         """Return the stream worked on ahead; None or AUTOTUNE: as far as serves."""

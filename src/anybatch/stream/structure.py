@@ -42,6 +42,19 @@ def leaves(structure: Structure) -> Iterator[Any]:
         yield structure
 
 
+def bytes_of(value: Structure) -> int:
+    """Return how much memory a structure takes; of loose records, as if all were like the first."""
+    if isinstance(value, Loose):
+        return len(value) * bytes_of(value[0]) if value else 0
+    return sum(_leaf_bytes(leaf) for leaf in leaves(value))
+
+
+def _leaf_bytes(leaf: Any) -> int:
+    if isinstance(leaf, bytes | str):
+        return len(leaf)
+    return leaf.nbytes if isinstance(leaf, BytesColumn | RaggedColumn) else np.asarray(leaf).nbytes
+
+
 def row_count(columns: Structure) -> int:
     """Return how many rows the columns have; an error if they disagree."""
     if isinstance(columns, Loose):

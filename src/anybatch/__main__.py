@@ -1,0 +1,5 @@
+"""`python -m anybatch` is `anybatch`."""
+
+from anybatch.cli import main
+
+main()

@@ -1,0 +1,77 @@
+"""`anybatch repair`: copies without what is damaged."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anybatch.cli.arguments import JsonOption, PathsArgument, ToOption
+from anybatch.cli.failures import FINE, reported
+from anybatch.cli.overview import damage_document, show_ledger
+from anybatch.cli.progress import bytes_of, progress_bar
+from anybatch.cli.report import plural, print_json, say
+
+if TYPE_CHECKING:
+    from anybatch.records import Repaired
+
+EXAMPLE = "Example:  anybatch repair 'train/*.tfrecord' --to clean"
+
+# each byte is examined, copied, and examined again
+_PASSES = 3
+
+
+@reported
+def repair(
+    paths: PathsArgument,
+    to: ToOption,
+    only_damaged: Annotated[
+        bool, typer.Option("--only-damaged", help="Leave undamaged shards where they are.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> int:
+    """Copy every good record to shards of the same names in another folder.
+
+    The damaged bytes go to NAME.damaged there, and where they lay to NAME.damaged.json. The copies are
+    verified before they get their names; after an error or Ctrl-C none of them is there.
+
+    Exit code: 0 the copies are sound, 2 they could not be made.
+    """
+    from anybatch.records import find_files
+    from anybatch.records import repair as copy
+
+    files = find_files(paths)
+    with progress_bar("repairing", _PASSES * bytes_of(files), shown=not as_json) as progress:
+        made = copy(files, to, only_damaged=only_damaged, progress=progress)
+    if as_json:
+        print_json(_document(made))
+    else:
+        _show(made, to)
+    return FINE
+
+
+def _document(made: "list[Repaired]") -> dict[str, object]:
+    return {
+        "records": sum(one.records for one in made),
+        "shards": [
+            {
+                "source": one.source,
+                "file": one.file,
+                "records": one.records,
+                "quarantine": one.quarantine,
+                "ledger": one.ledger,
+            }
+            for one in made
+        ],
+        "damaged": [damage_document(damage) for one in made for damage in one.damaged],
+    }
+
+
+def _show(made: "list[Repaired]", to: str) -> None:
+    copied = [one for one in made if one.file is not None]
+    damaged = [one for one in made if one.damaged]
+    records = plural(sum(one.records for one in copied), "good record")
+    say(f"{plural(len(copied), 'shard')} with {records} in {to}, every checksum right")
+    show_ledger(tuple(damage for one in damaged for damage in one.damaged))
+    if damaged:
+        say()
+    for one in damaged:
+        say(f"{one.quarantine} holds the damaged bytes, {one.ledger} says where they lay")

@@ -28,19 +28,24 @@ def in_order(
 
 
 class _UnderWay:
-    """Chunks that threads work on. What comes out is taken to be as large as the largest so far."""
+    """Chunks that threads work on.
+
+    What comes out is taken to be as large as the largest so far; until the first result shows that,
+    nothing else is begun.
+    """
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
         self._futures: deque[tuple[int, Future[Chunk]]] = deque()
         self._growth = 1.0
+        self._growth_known = False
 
     def __len__(self) -> int:
         return len(self._futures)
 
     def has_room_for(self, chunk: Chunk, threads: int) -> bool:
         needed = self._meter.held_bytes + self._with_result(chunk.nbytes)
-        return len(self) <= threads and needed <= self._meter.bound_bytes
+        return self._growth_known and len(self) <= threads and needed <= self._meter.bound_bytes
 
     def add(self, chunk: Chunk, future: Future[Chunk]) -> None:
         n_bytes = self._with_result(chunk.nbytes)
@@ -56,6 +61,7 @@ class _UnderWay:
             self._meter.hold(-n_bytes)
         given = max(1, int(n_bytes / (1 + self._growth)))
         self._growth = max(self._growth, made.nbytes / given)
+        self._growth_known = True
         if made.nbytes > self._meter.bound_bytes:
             raise DoesNotFit(self._meter.stage, made.nbytes + given, self._meter.bound_bytes)
         self._meter.elements += made.rows

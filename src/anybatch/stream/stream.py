@@ -6,6 +6,7 @@ from typing import Any
 from anybatch.errors import Damage
 from anybatch.stream.batch import Batch
 from anybatch.stream.epoch import Epoch
+from anybatch.stream.explain import explained, measured
 from anybatch.stream.filter import Filter
 from anybatch.stream.iterator import StreamIterator
 from anybatch.stream.limits import LimitMemory, Prefetch
@@ -30,13 +31,20 @@ class Stream:
     that make no difference here (`num_parallel_calls`, `deterministic`, `name`) are accepted.
     """
 
-    __slots__ = ("_stage",)
+    __slots__ = ("_runs", "_stage")
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
+        self._runs: list[Run] = []
 
     def __iter__(self) -> StreamIterator:
-        return StreamIterator(self._stage, Run())
+        run = Run()
+        # only the newest: `stats` tells what is, not what was
+        self._runs[:] = [run]
+        return StreamIterator(self._stage, run)
+
+    def __reduce__(self) -> Any:
+        return Stream, (self._stage,)
 
     def __len__(self) -> int:
         return self._stage.length()
@@ -139,6 +147,14 @@ class Stream:
             raise ValueError("only a stream that ends with batch, and perhaps limit_memory, has parts")
         for chunk, last in stage.parts(run, None, whole_number(most, "parts", 1)):
             yield chunk.value, last
+
+    def explain(self) -> str:
+        """Return the plan as a table: every stage, and the bytes it is promised and will not exceed."""
+        return explained(self._stage)
+
+    def stats(self) -> list[dict[str, Any]]:
+        """Return what the newest iteration of this stream holds and waited for, stage by stage."""
+        return measured(self._runs)
 
     def prefetch(self, buffer_size: int | None = None, *, name: str | None = None) -> "Stream":
         """Return the stream worked on ahead; None or AUTOTUNE: as far as serves."""

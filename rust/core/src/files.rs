@@ -5,7 +5,8 @@
 
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::num::NonZeroU64;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,7 +45,7 @@ impl Compression {
     /// length happens to look like a magic number is still a plain shard.
     pub fn detect(path: &Path) -> Result<Self> {
         let mut head = Vec::with_capacity(frame::HEADER);
-        let file = File::open(path).map_err(|source| Error::io(path, source))?;
+        let (file, _) = open(path)?;
         file.take(frame::HEADER as u64).read_to_end(&mut head).map_err(|source| Error::io(path, source))?;
         Ok(Self::of_head(&head))
     }
@@ -94,7 +95,9 @@ impl From<&Metadata> for Identity {
 }
 
 pub fn open(path: &Path) -> Result<(File, Identity)> {
-    let opened = File::open(path).and_then(|file| {
+    // whoever opens a named pipe to see that it is none of ours must not wait for its other end
+    let without_waiting = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let opened = File::options().read(true).custom_flags(without_waiting).open(path).and_then(|file| {
         let meta = file.metadata()?;
         Ok((file, meta))
     });
@@ -115,6 +118,11 @@ pub fn read_at(file: &File, path: &Path, into: &mut [u8], offset: u64) -> Result
         ),
         _ => Error::io(path, source),
     })
+}
+
+/// Ask the system to fetch a stretch that will be read soon. Advice only: refused, it changes nothing.
+pub fn fetch_ahead(file: &File, offset: u64, bytes: u64) {
+    let _ = rustix::fs::fadvise(file, offset, NonZeroU64::new(bytes), rustix::fs::Advice::WillNeed);
 }
 
 /// How often a shard's path is asked whether it still leads to the file that is open.

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::buffer::{Bytes, Pool};
 use crate::column::{Column, SPILL};
@@ -15,6 +16,10 @@ use crate::schema::Schema;
 
 /// What one read takes at most, unless a single record is larger: stays in the processor's cache.
 const READ_BYTES: u64 = 256 << 10;
+/// Records that the system is asked for ahead of being read, when storage is slower than memory.
+const IN_FLIGHT: usize = 128;
+/// No record out of the page cache takes as long as this, decoded and all.
+const SLOW_READ: Duration = Duration::from_micros(60);
 
 /// A record to fetch.
 #[derive(Debug, Clone, Copy)]
@@ -96,8 +101,26 @@ pub struct Gather {
 pub struct Workspace {
     decoder: Decoder,
     block: Vec<u8>,
+    /// The last batch had to wait for storage: have the next one's records fetched ahead.
+    cold: bool,
     /// Where the last record's large value was: most likely where the next one's is.
     layout: Option<Layout>,
+}
+
+/// How long the reads of a batch took together, decoding included.
+struct Reads {
+    count: u32,
+    since: Instant,
+}
+
+impl Reads {
+    fn start() -> Self {
+        Reads { count: 0, since: Instant::now() }
+    }
+
+    fn were_slow(&self) -> bool {
+        self.since.elapsed() > SLOW_READ * self.count
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -122,8 +145,14 @@ impl Gather {
         };
         let large = self.schema.as_deref().and_then(|schema| Some((schema, schema.large_raw()?)));
         let mut rest = &job.places[..];
+        let (mut reads, mut ahead) = (Reads::start(), 0);
         while let Some((first, _)) = rest.split_first() {
             let (run, after) = rest.split_at(run_length(rest));
+            if space.cold {
+                let at = job.places.len() - rest.len();
+                ahead = self.fetch_ahead(&job.places, ahead.max(at), at + IN_FLIGHT);
+            }
+            reads.count += 1;
             match (large, run) {
                 (Some((schema, field)), [place]) if place.held_at.is_none() => {
                     self.add_large(schema, field, place, &mut batch, space)?;
@@ -132,7 +161,19 @@ impl Gather {
             }
             rest = after;
         }
+        space.cold = reads.were_slow();
         Ok(batch)
+    }
+
+    /// Have the records `from..to` of a job fetched while others are decoded; how far that got.
+    fn fetch_ahead(&self, places: &[Place], from: usize, to: usize) -> usize {
+        let to = to.min(places.len());
+        for place in places.get(from..to).unwrap_or_default() {
+            if let (None, Ok(file)) = (place.held_at, self.files.get(place.shard)) {
+                files::fetch_ahead(&file, place.extent.offset, place.extent.bytes());
+            }
+        }
+        to.max(from)
     }
 
     fn add_run(

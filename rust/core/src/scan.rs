@@ -175,7 +175,8 @@ impl Scan {
         if !self.done {
             return Err(Error::Misuse("the scan has not reached the end of the shard".into()));
         }
-        if self.builder.records() == 0 && self.fingerprint.size > 0 {
+        let something = self.window.broken() || self.window.end() != Some(0);
+        if self.builder.records() == 0 && something {
             return Err(self.not_records());
         }
         let now = Fingerprint::of_path(&self.path)?;

@@ -2,10 +2,10 @@
 //! compressed one only from where it was last forgotten onwards.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use flate2::bufread::{GzDecoder, ZlibDecoder};
+use flate2::{Decompress, FlushDecompress, Status};
 
 use crate::error::{Error, Result};
 use crate::files::{self, Compression, Identity};
@@ -105,93 +105,81 @@ impl Window for Plain {
     }
 }
 
-/// One member after the other, so that pasted shards are read to the end.
-enum Inflate {
-    Gzip(GzDecoder<BufReader<File>>),
-    Zlib(ZlibDecoder<BufReader<File>>),
-}
-
-impl Inflate {
-    fn new(input: BufReader<File>, compression: Compression) -> Self {
-        match compression {
-            Compression::Zlib => Inflate::Zlib(ZlibDecoder::new(input)),
-            _ => Inflate::Gzip(GzDecoder::new(input)),
-        }
-    }
-
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        match self {
-            Inflate::Gzip(member) => member.read(into),
-            Inflate::Zlib(member) => member.read(into),
-        }
-    }
-
-    fn input(&mut self) -> &mut BufReader<File> {
-        match self {
-            Inflate::Gzip(member) => member.get_mut(),
-            Inflate::Zlib(member) => member.get_mut(),
-        }
-    }
-
-    fn into_next_member(self) -> Self {
-        match self {
-            Inflate::Gzip(member) => Inflate::new(member.into_inner(), Compression::Gzip),
-            Inflate::Zlib(member) => Inflate::new(member.into_inner(), Compression::Zlib),
-        }
-    }
-}
-
+/// A compressed stream, member after member, so that pasted shards are read to the end.
 struct Inflated {
     path: PathBuf,
-    inflate: Option<Inflate>,
+    input: BufReader<File>,
+    compression: Compression,
+    inflate: Decompress,
     file_size: u64,
     file_read: u64,
     start: u64,
     held: Vec<u8>,
     forgotten: usize,
+    ended: bool,
     broken: bool,
+}
+
+fn decompressor(compression: Compression) -> Decompress {
+    match compression {
+        Compression::Gzip => Decompress::new_gzip(15),
+        _ => Decompress::new(true),
+    }
 }
 
 impl Inflated {
     fn new(path: &Path, file: File, size: u64, compression: Compression) -> Self {
         Inflated {
             path: path.to_path_buf(),
-            inflate: Some(Inflate::new(
-                BufReader::with_capacity(proportionate(size, 256 << 10), file),
-                compression,
-            )),
+            input: BufReader::with_capacity(proportionate(size, 256 << 10), file),
+            compression,
+            inflate: decompressor(compression),
             file_size: size,
             file_read: 0,
             start: 0,
             held: Vec::new(),
             forgotten: 0,
+            ended: false,
             broken: false,
         }
     }
 
-    /// Decompress one more block; leaves `inflate` empty at the end.
+    /// Decompress some more. What comes out before an error is good, also of the call that fails.
     fn fetch(&mut self) -> Result<()> {
-        let Some(mut inflate) = self.inflate.take() else {
-            return Ok(());
-        };
         self.drop_forgotten();
         let had = self.held.len();
         self.held.resize(had + proportionate(self.file_size, BLOCK), 0);
-        let got = inflate.read(&mut self.held[had..]);
-        self.held.truncate(had + *got.as_ref().unwrap_or(&0));
-        self.file_read = file_position(inflate.input());
-        match got {
-            Ok(0) => self.inflate = self.next_member(inflate)?,
-            Ok(_) => self.inflate = Some(inflate),
-            // what came out so far is good; deflate has no place to take up again
-            Err(_) => self.broken = true,
+        let input = self.input.fill_buf().map_err(|source| Error::io(&self.path, source))?;
+        let (exhausted, read, made) = (input.is_empty(), self.inflate.total_in(), self.inflate.total_out());
+        let outcome = self.inflate.decompress(input, &mut self.held[had..], FlushDecompress::None);
+        let (read, made) = (self.inflate.total_in() - read, self.inflate.total_out() - made);
+        self.input.consume(usize::try_from(read).unwrap_or(0));
+        self.file_read += read;
+        self.held.truncate(had + usize::try_from(made).unwrap_or(0));
+        match outcome {
+            Ok(Status::StreamEnd) => self.next_member(),
+            Ok(_) if exhausted && made == 0 => {
+                self.break_off();
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+            Err(_) => {
+                self.break_off();
+                Ok(())
+            }
         }
-        Ok(())
     }
 
-    fn next_member(&self, mut inflate: Inflate) -> Result<Option<Inflate>> {
-        let rest = inflate.input().fill_buf().map_err(|source| Error::io(&self.path, source))?;
-        Ok(if rest.is_empty() { None } else { Some(inflate.into_next_member()) })
+    /// Deflate has no place to take up again.
+    fn break_off(&mut self) {
+        (self.ended, self.broken) = (true, true);
+    }
+
+    fn next_member(&mut self) -> Result<()> {
+        let rest = self.input.fill_buf().map_err(|source| Error::io(&self.path, source))?;
+        self.ended = rest.is_empty();
+        self.inflate = decompressor(self.compression);
+        Ok(())
     }
 
     fn drop_forgotten(&mut self) {
@@ -209,18 +197,13 @@ fn proportionate(file_bytes: u64, most: usize) -> usize {
     usize::try_from(file_bytes.saturating_mul(4)).unwrap_or(most).clamp(4096, most)
 }
 
-fn file_position(input: &mut BufReader<File>) -> u64 {
-    use std::io::Seek;
-    input.stream_position().unwrap_or(0)
-}
-
 impl Window for Inflated {
     fn view(&mut self, offset: u64, want: usize, _ahead: usize) -> Result<&[u8]> {
         let misuse = || Error::Misuse(format!("byte {offset} of a compressed shard was passed already"));
         loop {
             let from =
                 usize::try_from(offset.checked_sub(self.start).ok_or_else(misuse)?).unwrap_or(usize::MAX);
-            if from.saturating_add(want) <= self.held.len() || self.inflate.is_none() {
+            if from.saturating_add(want) <= self.held.len() || self.ended {
                 let from = from.min(self.held.len());
                 let to = from.saturating_add(want).min(self.held.len());
                 return Ok(&self.held[from..to]);
@@ -235,7 +218,7 @@ impl Window for Inflated {
     }
 
     fn end(&self) -> Option<u64> {
-        self.inflate.is_none().then(|| self.start + self.held.len() as u64)
+        self.ended.then(|| self.start + self.held.len() as u64)
     }
 
     fn file_position(&self, _offset: u64) -> u64 {

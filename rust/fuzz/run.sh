@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fuzz every parser: rust/fuzz/run.sh [SECONDS per target] [TARGET …]
-# Needs stable Rust and a C++ compiler, nothing else. A crash, a hang of 10 s or an allocation out of
+# Needs stable Rust and a C++ compiler, nothing else. A crash, a hang of 25 s or an allocation out of
 # proportion ends the run with the input saved under rust/fuzz/artifacts.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -20,7 +20,7 @@ for target in "${targets[@]}"; do
   mkdir -p "corpus/$target" "artifacts/$target"
   echo "==> Fuzzing $target for $seconds s"
   "target/$triple/release/$target" "corpus/$target" "../core/tests/corpus/$target" \
-    -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -malloc_limit_mb=300 -max_len=4096 \
+    -max_total_time="$seconds" -timeout=25 -rss_limit_mb=1024 -malloc_limit_mb=300 -max_len=4096 \
     -print_final_stats=1 -artifact_prefix="artifacts/$target/" 2>&1 |
     grep -E 'ERROR|panicked|assert|stat::|DONE|SUMMARY|Test unit|BINGO' || true
   [ -z "$(ls -A "artifacts/$target")" ] || { echo "==> $target failed, see rust/fuzz/artifacts/$target"; exit 1; }

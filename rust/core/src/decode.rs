@@ -267,11 +267,15 @@ fn item(field: &Field, kind: Kind, list: &[u8], column: &mut Column) -> Outcome 
         Kind::Bytes => example::byte_strings(field.level, list, |bytes| column.push_string(bytes))?,
     }
     let count = column.values_so_far() - before;
-    if field.form == Form::Dense && count != field.count {
-        let (has, values) = (count, if count == 1 { "value" } else { "values" });
-        return Err(problem(field, format!("has {has} {values}; {} were asked for", field.count)));
-    }
-    Ok(())
+    let wanted = match field.form {
+        Form::Dense if count != field.count => field.count.to_string(),
+        Form::Ragged if field.count > 1 && count % field.count != 0 => {
+            format!("multiples of {}", field.count)
+        }
+        _ => return Ok(()),
+    };
+    let values = if count == 1 { "value" } else { "values" };
+    Err(problem(field, format!("has {count} {values}; {wanted} were asked for")))
 }
 
 /// The one bytes value of a raw field, of exactly the size it must have.

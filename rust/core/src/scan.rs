@@ -137,7 +137,7 @@ impl Scan {
                 return Ok(None);
             }
             self.window.forget(self.held.map_or(self.at, |held| held.offset));
-            if self.held.is_none() && !self.pace.hopping {
+            if self.held.is_none() && self.expects_small()? {
                 self.sound_stretch()?;
             }
             if self.found.is_empty() {
@@ -145,6 +145,15 @@ impl Scan {
                 self.found.extend(found);
             }
         }
+    }
+
+    /// Whether the next record is likely small. Of the first one only the header is read to tell.
+    fn expects_small(&mut self) -> Result<bool> {
+        if self.pace.mean_bytes.is_some() {
+            return Ok(!self.pace.hopping);
+        }
+        let first = salvage::header_at(self.window.as_mut(), self.at, 0)?;
+        Ok(first.is_none_or(|length| length <= HOP_ABOVE))
     }
 
     /// Small sound records by the block: the usual case, without a detour per record.
@@ -188,7 +197,7 @@ impl Scan {
     }
 
     fn ahead(&self) -> usize {
-        if self.pace.hopping { 0 } else { BLOCK }
+        if self.pace.hopping || self.pace.mean_bytes.is_none() { 0 } else { BLOCK }
     }
 
     fn step(&mut self) -> Result<Option<Extent>> {

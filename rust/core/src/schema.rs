@@ -86,7 +86,7 @@ pub struct Field {
     pub level: Level,
     pub form: Form,
     pub dtype: Dtype,
-    /// Values per item, for dense and raw forms.
+    /// Values per item, for dense and raw forms; what a ragged one's are a multiple of, unless 0.
     pub count: usize,
     pub default: Fallback,
     pub required: bool,

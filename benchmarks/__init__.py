@@ -1,0 +1,1 @@
+"""Measure anybatch beside its peers: `python -m benchmarks --help`."""

@@ -1,0 +1,96 @@
+"""Run the benchmarks: `python -m benchmarks --quick`."""
+
+import argparse
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks import plot, report
+from benchmarks.datasets import DATASETS, ensure
+from benchmarks.machine import fingerprint
+from benchmarks.registry import THEMES, Case, load_theme
+from benchmarks.report import CaseResult
+from benchmarks.rounds import run_case
+from benchmarks.summary import amount_of, exit_code, summarise
+
+HERE = Path(__file__).resolve().parent
+EXAMPLE = """\
+example: the themes in_order and index on small data, one round each
+  python -m benchmarks --quick --theme in_order --theme index --rounds 1
+
+exit code: 0 fine, 1 anybatch failed or somebody decoded other values, 2 the run itself was not possible
+"""
+
+
+def main() -> int:
+    """Run the chosen themes and return the exit code."""
+    chosen = arguments()
+    # being told to end is like ctrl-C: the child under way ends too
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return max([run_theme(name, chosen) for name in chosen.theme or THEMES])
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"benchmarks: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("benchmarks: interrupted; the theme under way wrote nothing", file=sys.stderr)
+        return 130
+
+
+def arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure anybatch beside its peers, each round in a fresh process.",
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--quick", action="store_true", help="small data, 3 rounds: minutes, not an hour")
+    parser.add_argument("--theme", action="extend", nargs="+", choices=THEMES, help="default: all themes")
+    parser.add_argument("--rounds", type=positive, help="timed rounds per contender (default 5, quick 3)")
+    parser.add_argument("--out", type=Path, default=HERE / "results", help="where results go (%(default)s)")
+    parser.add_argument("--data", type=Path, default=HERE / ".data", help="where data is kept (%(default)s)")
+    return parser.parse_args()
+
+
+def positive(text: str) -> int:
+    """Return a whole number above zero."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} rounds measure nothing; at least 1 is needed")
+    return number
+
+
+def run_theme(name: str, chosen: argparse.Namespace) -> int:
+    """Run one theme, show and write its results, and return its exit code."""
+    theme, machine = load_theme(name), fingerprint()
+    machine["quick"] = chosen.quick
+    results = [run_one(theme.name, case, chosen) for case in theme.cases]
+    stem = f"{name}-quick" if chosen.quick else name
+    report.show(theme, results, machine)
+    report.write_lines(chosen.out / f"{stem}.jsonl", theme, results, machine)
+    draw(chosen.out / f"{stem}.svg", theme, results)
+    print(f"written: {chosen.out / stem}.jsonl, .svg", file=sys.stderr)
+    return exit_code(row for _, _, rows in results for row in rows)
+
+
+def run_one(theme: str, case: Case, chosen: argparse.Namespace) -> CaseResult:
+    """Write the data of one case if need be, and run everybody on it."""
+    written = ensure(DATASETS[case.dataset], chosen.data, quick=chosen.quick)
+    print(f"{theme}/{case.name}: {written.folder}", file=sys.stderr)
+    standings = run_case(case, written, rounds=chosen.rounds or (3 if chosen.quick else 5))
+    return case, standings, summarise(case, standings, amount_of(case, written))
+
+
+def draw(path: Path, theme: Any, results: list[CaseResult]) -> None:
+    """Draw the plot where matplotlib is installed."""
+    try:
+        plot.draw(path, theme, results)
+    except ImportError as error:
+        print(f"no plot: {error}; `pip install matplotlib` brings it", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,71 @@
+"""The child: do one job from standard input in this fresh process, answer on standard output.
+
+echo '{"build": "benchmarks.contenders.bare:one_thread", …}' | python -m benchmarks.contend
+"""
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import import_module
+from typing import cast
+
+from benchmarks.attempt import Attempt
+from benchmarks.job import Answer, Job
+from benchmarks.proc import StatusFile, page_faults_so_far, read_bytes_so_far
+
+
+def main() -> None:
+    """Answer one job. A contender that raises is an answer too."""
+    # whatever libraries print must not end up in the answer
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    try:
+        answer = contend(Job.from_json(sys.stdin.read()))
+    except Exception as error:  # noqa: BLE001 - whatever a contender raises belongs in the table
+        traceback.print_exc()
+        answer = Answer(failure=f"{type(error).__name__}: {error}")
+    answers.write(answer.to_json())
+    answers.close()
+
+
+def contend(job: Job) -> Answer:
+    """Import the contender, then check or time it."""
+    build = load(job.build)
+    status = StatusFile()
+    imported = Answer(imported_at=time.monotonic(), after_import_anonymous_bytes=status.anonymous_bytes())
+    attempt = build(job)
+    answer = replace(imported, proof=attempt.check()) if job.purpose == "check" else timed(attempt, imported)
+    return replace(answer, peak_resident_bytes=status.peak_resident_bytes(), finished_at=time.monotonic())
+
+
+def load(name: str) -> Callable[[Job], Attempt]:
+    """Return the function that `module:function` names."""
+    module, function = name.split(":")
+    return cast("Callable[[Job], Attempt]", getattr(import_module(module), function))
+
+
+def timed(attempt: Attempt, imported: Answer) -> Answer:
+    """Return the measurements of one run over everything."""
+    attempt.warm_up()
+    attempt.prepare()
+    read_before, faults_before = read_bytes_so_far(), page_faults_so_far()
+    start, cpu_start = time.perf_counter(), time.process_time()
+    outcome = attempt.run()
+    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
+    read_after = read_bytes_so_far()
+    return replace(
+        imported,
+        proof=outcome.proof,
+        seconds=seconds,
+        cpu_seconds=cpu_seconds,
+        first_batch_seconds=outcome.first_batch_seconds,
+        read_bytes=None if read_before is None or read_after is None else read_after - read_before,
+        page_faults=page_faults_so_far() - faults_before,
+    )
+
+
+if __name__ == "__main__":
+    main()

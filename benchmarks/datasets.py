@@ -1,0 +1,132 @@
+"""The data sets: what they hold, and where their files lie once written."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal, Self
+
+import numpy as np
+
+from benchmarks.digest import Columns, Lists
+
+FORMAT = 1  # raise when the files of equal parameters change
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One feature, in words that every contender can translate into its own."""
+
+    name: str
+    kind: Literal["numbers", "raw", "ragged", "bytes"]
+    dtype: str = ""
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """What is written: how many records of which fields into how many shards."""
+
+    name: str
+    fields: tuple[Field, ...]
+    columns: Callable[[np.random.Generator, int], Columns]
+    records: int
+    quick_records: int
+    shards: int = 8
+
+    def count(self, quick: bool) -> int:
+        """Return how many records a run of that size has."""
+        return self.quick_records if quick else self.records
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A data set on disk, and the truth about it: what was put in."""
+
+    folder: Path
+    shards: tuple[str, ...]
+    truth: Mapping[str, str | int]
+    file_bytes: int
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read the manifest of a written data set."""
+        manifest = json.loads((folder / MANIFEST).read_text())
+        shards = tuple(str(folder / name) for name in manifest["shards"])
+        return cls(folder, shards, manifest["truth"], sum(map(os.path.getsize, shards)))
+
+
+def ensure(dataset: Dataset, data_folder: Path, *, quick: bool) -> Written:
+    """Return the data set, written now if it is not there. It appears whole or not at all."""
+    folder = folder_of(dataset, data_folder, quick=quick)
+    if not (folder / MANIFEST).exists():
+        # in a process of its own: the writer is TensorFlow's, and the harness stays small
+        size = ["--quick"] if quick else []
+        subprocess.run(
+            [sys.executable, "-m", "benchmarks.make", dataset.name, str(data_folder), *size], check=True
+        )
+    return Written.load(folder)
+
+
+def folder_of(dataset: Dataset, data_folder: Path, *, quick: bool) -> Path:
+    """Return the folder whose name says all parameters."""
+    return data_folder.resolve() / f"{dataset.name}-{dataset.count(quick)}x{dataset.shards}-v{FORMAT}"
+
+
+def _labels(rng: np.random.Generator, rows: int) -> np.ndarray:
+    return rng.integers(0, 10, rows, dtype=np.int64)
+
+
+def _floats(rng: np.random.Generator, rows: int) -> Columns:
+    return {"x": rng.standard_normal((rows, 100), dtype=np.float32), "label": _labels(rng, rows)}
+
+
+def _pixels(shape: tuple[int, ...], rng: np.random.Generator, rows: int) -> Columns:
+    return {"image": rng.integers(0, 256, (rows, *shape), dtype=np.uint8), "label": _labels(rng, rows)}
+
+
+def _ragged(rng: np.random.Generator, rows: int) -> Columns:
+    # tokens start at 1, since 0 is what pads them; their varints take one to three bytes
+    counts, letters = rng.integers(0, 61, rows), rng.integers(0, 41, rows)
+    tokens = (50_000 ** rng.random(int(counts.sum()))).astype(np.int64)
+    text = rng.integers(97, 123, int(letters.sum()), dtype=np.uint8)
+    return {
+        "tokens": Lists.of_lengths(tokens, counts),
+        "text": Lists.of_lengths(text, letters),
+        "label": _labels(rng, rows),
+    }
+
+
+LABEL = Field("label", "numbers", "int64")
+FLOATS = (Field("x", "numbers", "float32", (100,)), LABEL)
+SMALL, LARGE = (28, 28, 1), (224, 224, 3)
+
+DATASETS = {
+    dataset.name: dataset
+    for dataset in (
+        Dataset("floats", FLOATS, _floats, 1_000_000, 200_000),
+        Dataset(
+            "bytes784",
+            (Field("image", "raw", "uint8", SMALL), LABEL),
+            partial(_pixels, SMALL),
+            500_000,
+            100_000,
+        ),
+        Dataset(
+            "images", (Field("image", "raw", "uint8", LARGE), LABEL), partial(_pixels, LARGE), 5_000, 1_500
+        ),
+        Dataset(
+            "ragged",
+            (Field("tokens", "ragged", "int64"), Field("text", "bytes"), LABEL),
+            _ragged,
+            300_000,
+            60_000,
+        ),
+        Dataset("shards1000", FLOATS, _floats, 200_000, 50_000, shards=1_000),
+    )
+}

@@ -1,0 +1,65 @@
+"""What the harness asks of a child, and what the child answers: plain values that are JSON."""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, Self
+
+Purpose = Literal["check", "time"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of work for one fresh process."""
+
+    build: str  # "module:function" of the contender, imported by the child only
+    dataset: str
+    shards: tuple[str, ...]
+    batch: int
+    purpose: Purpose
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        """Return the job as one line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the job that `to_json` wrote."""
+        fields = json.loads(text)
+        return cls(**fields | {"shards": tuple(fields["shards"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one process found out. `failure` says why there is nothing else."""
+
+    failure: str = ""
+    proof: dict[str, Any] = field(
+        default_factory=dict
+    )  # records, ordered, any_order: what the contender knows
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0  # of all threads, user and system
+    first_batch_seconds: float | None = None
+    read_bytes: int | None = None  # by read calls; what comes through a mapping is in page_faults
+    page_faults: int = 0
+    imported_at: float = 0.0  # on the monotonic clock that all processes share
+    finished_at: float = 0.0
+    after_import_anonymous_bytes: int | None = None
+    peak_anonymous_bytes: int | None = None  # measured from outside
+    peak_resident_bytes: int | None = None  # the kernel's own mark; file pages included
+
+    @property
+    def growth_bytes(self) -> int | None:
+        """Return what the work itself added at its peak, the imports taken off."""
+        if self.peak_anonymous_bytes is None or self.after_import_anonymous_bytes is None:
+            return None
+        return max(0, self.peak_anonymous_bytes - self.after_import_anonymous_bytes)
+
+    def to_json(self) -> str:
+        """Return the answer as one line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the answer that `to_json` wrote."""
+        return cls(**json.loads(text))

@@ -1,0 +1,88 @@
+"""Run a case: everybody is checked once, then timed in turns, each time in a fresh process."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.child import answer_of
+from benchmarks.datasets import Written
+from benchmarks.job import Answer, Job, Purpose
+from benchmarks.registry import Case, Contender
+
+BLOCK_BYTES = 1 << 20
+LONGEST_REASON = 300
+
+
+@dataclass(slots=True)
+class Standing:
+    """What is known about one contender so far."""
+
+    contender: Contender
+    failure: str = ""  # it could not do it
+    difference: str = ""  # it did something else
+    checked: Answer = field(default_factory=Answer)
+    timed: list[Answer] = field(default_factory=list)
+
+    @property
+    def out(self) -> bool:
+        """Return whether further rounds are pointless."""
+        return bool(self.failure or self.difference)
+
+
+def run_case(case: Case, written: Written, *, rounds: int) -> list[Standing]:
+    """Return every contender's standing after a check and `rounds` timed rounds, interleaved."""
+    standings = [Standing(contender) for contender in case.contenders]
+    for standing in standings:
+        standing.checked = _answer(case, written, standing, "check")
+    for number in range(1, rounds + 1):
+        for standing in (standing for standing in standings if not standing.out):
+            standing.timed.append(_answer(case, written, standing, "time"))
+            if not standing.out:
+                seconds = standing.timed[-1].seconds
+                _say(f"  round {number}/{rounds}  {standing.contender.name}: {seconds:.2f} s")
+    return standings
+
+
+def difference(contender: Contender, proof: Mapping[str, Any], truth: Mapping[str, Any]) -> str:
+    """Return in what the proof differs from what was written, or nothing."""
+    promised = {key for key in proof if key != "ordered" or contender.proves == "ordered"}
+    wrong = sorted(key for key in promised if proof[key] != truth[key])
+    return "; ".join(f"{key} is {proof[key]}, written was {truth[key]}" for key in wrong)
+
+
+def unproven(contender: Contender, proof: Mapping[str, Any]) -> str:
+    """Return what the contender owes and did not show, or nothing."""
+    return "" if contender.proves in proof else f"nothing shows its {contender.proves}"
+
+
+def _answer(case: Case, written: Written, standing: Standing, purpose: Purpose) -> Answer:
+    contender = standing.contender
+    read_once(written.shards)
+    answer = answer_of(
+        Job(f"benchmarks.contenders.{contender.build}", case.dataset, written.shards, case.batch, purpose)
+    )
+    standing.failure = answer.failure.partition("\n")[0][:LONGEST_REASON]
+    if not answer.failure:
+        truth = {**written.truth, "file_bytes": written.file_bytes}
+        owed = unproven(contender, answer.proof) if purpose == "check" else ""
+        standing.difference = difference(contender, answer.proof, truth) or owed
+    if standing.out:
+        _say(f"  {contender.name} is out: {standing.failure or standing.difference}")
+    elif purpose == "check":
+        _say(f"  {contender.name}: {contender.proves} as written")
+    return answer
+
+
+def read_once(shards: tuple[str, ...]) -> None:
+    """Bring the files into the page cache, where they are read from in every round."""
+    block = bytearray(BLOCK_BYTES)
+    for shard in shards:
+        with Path(shard).open("rb", buffering=0) as file:
+            while file.readinto(block):
+                pass
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

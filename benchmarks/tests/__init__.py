@@ -1,0 +1,1 @@
+"""Laws of the harness itself: `pytest benchmarks`."""

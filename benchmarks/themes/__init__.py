@@ -1,0 +1,1 @@
+"""One file per theme; each says which contenders do what to which data set."""

@@ -1,0 +1,25 @@
+"""Whole batches decoded in file order, checksums checked, page cache warm."""
+
+from benchmarks.registry import Case, Theme, contenders
+
+EVERYBODY = contenders(
+    "tf.data usual",
+    "tf.data best",
+    "tf.data best, fixed",
+    "tf.data best in order",
+    "anybatch",
+    "anybatch first sight",
+    "bare limit",
+    "bare limit, all cores",
+)
+
+THEME = Theme(
+    "in_order",
+    "Batches in file order, page cache warm, checksums checked",
+    (
+        Case("floats", "100 floats and a label", "floats", "records", EVERYBODY),
+        Case("bytes784", "784 raw bytes and a label", "bytes784", "records", EVERYBODY),
+        Case("images", "150 KB raw images and a label", "images", "records", EVERYBODY, batch=64),
+        Case("ragged", "0 to 60 integers, a byte string and a label", "ragged", "records", EVERYBODY),
+    ),
+)

@@ -270,7 +270,7 @@ def test_the_fields_of_the_native_schema_come_in_the_order_of_the_columns():
         ("maybe", "list", "dense", "float64", 3, None, False),
         ("frames", "list", "raw", "uint8", 4, None, True),
         ("tag", "list", "ragged", "bytes", 0, None, False),
-        ("padded", "context", "ragged", "int64", 0, None, False),
+        ("padded", "context", "ragged", "int64", 2, None, False),
     ]
 
 

@@ -182,6 +182,6 @@ def test_values_that_make_no_whole_items_are_an_error_for_both():
     theirs = FixedSequence([2], tf.int64, True)
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf.io.parse_example([example([1, 2]), example([1, 2, 3])], {"x": theirs})
-    with pytest.raises(FeatureError, match=r"record 1 of the batch holds 3 values") as refused:
+    with pytest.raises(FeatureError, match=r"`x` holds 3 values in row 1 of the batch") as refused:
         assemble(resolved(theirs), 2, native_ragged([[1, 2], [1, 2, 3]]), name="x")
     assert refused.value.feature == "x"

@@ -1,5 +1,6 @@
 //! Many records into one batch: read, check, decode. Neighbours on disk are read together.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -94,6 +95,9 @@ pub struct Gather {
     pub schema: Option<Arc<Schema>>,
     pub on_corrupt: OnCorrupt,
     pub pool: Arc<Pool>,
+    /// What is fetched ahead from slow storage is rounded to so many bytes: more than one record where
+    /// neighbours are soon needed too, as in a windowed shuffle.
+    pub fetch_bytes: u64,
 }
 
 /// What a thread keeps from batch to batch.
@@ -145,12 +149,12 @@ impl Gather {
         };
         let large = self.schema.as_deref().and_then(|schema| Some((schema, schema.large_raw()?)));
         let mut rest = &job.places[..];
-        let (mut reads, mut ahead) = (Reads::start(), 0);
+        let (mut reads, mut ahead, mut asked) = (Reads::start(), 0, HashSet::new());
         while let Some((first, _)) = rest.split_first() {
             let (run, after) = rest.split_at(run_length(rest));
             if space.cold {
                 let at = job.places.len() - rest.len();
-                ahead = self.fetch_ahead(&job.places, ahead.max(at), at + IN_FLIGHT);
+                ahead = self.fetch_ahead(&job.places, ahead.max(at), at + IN_FLIGHT, &mut asked);
             }
             reads.count += 1;
             match (large, run) {
@@ -166,11 +170,22 @@ impl Gather {
     }
 
     /// Have the records `from..to` of a job fetched while others are decoded; how far that got.
-    fn fetch_ahead(&self, places: &[Place], from: usize, to: usize) -> usize {
+    fn fetch_ahead(
+        &self,
+        places: &[Place],
+        from: usize,
+        to: usize,
+        asked: &mut HashSet<(usize, u64)>,
+    ) -> usize {
         let to = to.min(places.len());
         for place in places.get(from..to).unwrap_or_default() {
+            let grain = self.fetch_bytes.max(1);
+            let start = place.extent.offset / grain * grain;
+            if grain > 1 && !asked.insert((place.shard, start)) {
+                continue;
+            }
             if let (None, Ok(file)) = (place.held_at, self.files.get(place.shard)) {
-                files::fetch_ahead(&file, place.extent.offset, place.extent.bytes());
+                files::fetch_ahead(&file, start, (place.extent.end - start).next_multiple_of(grain));
             }
         }
         to.max(from)

@@ -5,6 +5,7 @@
 //! really there before anything is allocated, and every failure is a value.
 #![forbid(unsafe_code)]
 
+pub mod blocks;
 pub mod buffer;
 pub mod column;
 pub mod crc;

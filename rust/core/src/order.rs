@@ -1,5 +1,6 @@
 //! Which record stands at which position of a stream: pure arithmetic, the same on every thread.
 
+use crate::blocks::Blocks;
 use crate::error::{Error, Result};
 use crate::permute::Permutation;
 
@@ -12,6 +13,7 @@ pub enum Step {
         stride: u64,
     },
     Permuted(Permutation),
+    Windowed(Blocks),
     /// First the positions listed, then everything from `then` on.
     Listed {
         first: Vec<u64>,
@@ -42,6 +44,12 @@ impl Order {
 
     pub fn shuffled(self, seed: u64, epoch: u64) -> Self {
         let step = Step::Permuted(Permutation::new(self.len, seed, epoch));
+        self.then(step)
+    }
+
+    /// Block-wise: blocks of `size` records in random order, and `per_window` blocks shuffled together.
+    pub fn windowed(self, seed: u64, epoch: u64, size: u64, per_window: u64) -> Self {
+        let step = Step::Windowed(Blocks::new(self.len, seed, epoch, size, per_window));
         self.then(step)
     }
 
@@ -80,6 +88,7 @@ impl Order {
         self.steps.iter().fold(at, |at, step| match step {
             Step::Every { start, stride } => start.saturating_add(at.saturating_mul(*stride)),
             Step::Permuted(order) => order.at(at),
+            Step::Windowed(blocks) => blocks.at(at),
             Step::Listed { first, then } => match usize::try_from(at).ok().and_then(|at| first.get(at)) {
                 Some(listed) => *listed,
                 None => then.saturating_add(at - first.len() as u64),

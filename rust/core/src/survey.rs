@@ -117,6 +117,10 @@ impl Seen {
 
     fn look_at_feature(&mut self, level: Level, feature: &[u8]) -> Parsed<()> {
         let Some((kind, list)) = example::feature(level, feature)? else {
+            // no step of a list is ever missing: this one has no values
+            if level == Level::Lists {
+                widen(&mut self.counts, 0);
+            }
             return Ok(());
         };
         let mut count = 0;

@@ -24,6 +24,7 @@ use crate::schema::Schema;
 const PATIENCE: Duration = Duration::from_millis(100);
 const MOST_OPEN_FILES: usize = 256;
 const KEEP_BYTES: usize = 64 << 20;
+const WINDOW_FETCH_BYTES: u64 = 256 << 10;
 
 type PyColumn = (Py<Buffer>, Vec<Py<Buffer>>);
 
@@ -107,6 +108,7 @@ fn order_of(records: u64, operations: &[Operation]) -> Result<Order> {
     for (name, numbers) in operations {
         order = match (&name[..], &numbers[..]) {
             ("shuffle", [seed, epoch]) => order.shuffled(*seed, *epoch),
+            ("window", [seed, epoch, size, per_window]) => order.windowed(*seed, *epoch, *size, *per_window),
             ("skip", [count]) => order.skip(*count),
             ("take", [count]) => order.take(*count),
             ("shard", [count, index]) => order.shard(*count, *index)?,
@@ -160,7 +162,9 @@ impl Reader {
         let started = py.detach(move || {
             let files = Arc::new(opened(&shards)?);
             let pool = Pool::new(KEEP_BYTES.min(limit_bytes / 4));
-            let gather = Gather { files: Arc::clone(&files), schema, on_corrupt, pool };
+            let windowed = order.iter().flatten().any(|(name, _)| name == "window");
+            let fetch_bytes = if windowed { WINDOW_FETCH_BYTES } else { 0 };
+            let gather = Gather { files: Arc::clone(&files), schema, on_corrupt, pool, fetch_bytes };
             let (source, learnt): (Box<dyn Source>, _) = match order {
                 Some(order) => (ordered(&shards, &order, split, drop_remainder, start)?, None),
                 None => {

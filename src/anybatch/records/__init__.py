@@ -1,5 +1,6 @@
 """Read, write, check and decode record files."""
 
+from anybatch.records.aligned import aligned_copy, aligned_empty, aligned_rows, is_aligned
 from anybatch.records.assemble import int64s
 from anybatch.records.columns import BytesColumn, Column, RaggedColumn, row, take_rows
 from anybatch.records.features import Bytes, Feature, Numbers, Ragged, Raw, Sequence, resolve
@@ -42,6 +43,9 @@ __all__ = [
     "Shard",
     "ShardReport",
     "Sizes",
+    "aligned_copy",
+    "aligned_empty",
+    "aligned_rows",
     "build_index",
     "find_files",
     "find_shards",
@@ -50,6 +54,7 @@ __all__ = [
     "infer_from",
     "inspect",
     "int64s",
+    "is_aligned",
     "keep_index",
     "load_index",
     "load_or_build",

@@ -10,11 +10,14 @@ from typing import Any, Generic, Self, TypeAlias, TypeVar, overload
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from anybatch.records.aligned import aligned_empty
+from anybatch.records.aligned import aligned_empty, aligned_rows
 from anybatch.records.dtypes import NUMBERS, Shape, cast_exactly, objects, short
 
 Offsets: TypeAlias = NDArray[np.int64]
 Values = TypeVar("Values", NDArray[np.uint8], "Column")
+
+# up to so many values each, rows are copied faster all at once than one by one
+_SHORT = 32
 
 
 class _EndToEnd(ABC, Generic[Values]):
@@ -249,12 +252,13 @@ def _gathered(values: Any, offsets: Offsets, stretches: NDArray[np.int64]) -> tu
     starts, ends = offsets[:-1][stretches], offsets[1:][stretches]
     moved = np.zeros(len(stretches) + 1, dtype=np.int64)
     np.cumsum(ends - starts, out=moved[1:])
-    if isinstance(values, np.ndarray):
+    if isinstance(values, np.ndarray) and moved[-1] > _SHORT * len(stretches):
         # stretch by stretch: the position of each single byte would take eight times the memory
         parts = (values[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True))
-        return np.concatenate([values[:0], *parts]), moved
+        copy = aligned_empty((int(moved[-1]), *values.shape[1:]), values.dtype)
+        return np.concatenate([values[:0], *parts], out=copy), moved
     positions = np.arange(moved[-1]) + np.repeat(starts - moved[:-1], ends - starts)
-    return values.take(positions), moved
+    return (aligned_rows(values, positions) if isinstance(values, np.ndarray) else values.take(positions)), moved
 
 
 def _dense(values: Column, padding: Any) -> NDArray[Any]:

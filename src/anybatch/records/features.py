@@ -196,7 +196,7 @@ class Padded(Feature):
         self._settle(dtype=dtype, shape=shape, default=default)
 
     def native_field(self, name: str) -> NativeField:
-        return (name, "context", "ragged", self.dtype, 0, None, False)
+        return (name, "context", "ragged", self.dtype, math.prod(self.shape), None, False)
 
 
 def _step_of(described: TfFeature) -> Numbers | Bytes | Ragged:

@@ -30,6 +30,8 @@ class Facts:
     counts: Limits
     steps: Limits
     in_lists: bool
+    in_both: bool = False
+    """It is a feature of the context and a feature list."""
 
     @property
     def dtype(self) -> str | None:
@@ -38,11 +40,16 @@ class Facts:
         return kinds[0] if len(kinds) == 1 else None
 
     @property
+    def missing(self) -> bool:
+        """Whether a record does not have it."""
+        return self.present < self.records
+
+    @property
     def count(self) -> int | None:
         """How many values each record has, if always the same and never missing."""
         if self.counts is None or self.counts[0] != self.counts[1]:
             return None
-        return self.counts[0] if self.present == self.records or self.in_lists else None
+        return self.counts[0] if self.in_lists or not self.missing else None
 
 
 def infer_features(paths: Paths, *, compression: str | None = "auto") -> dict[str, Feature]:
@@ -110,10 +117,13 @@ def _with_facts(shard: Shard) -> tuple[Shard, dict[str, Facts] | None]:
 
 def facts_of(survey: Survey) -> dict[str, Facts]:
     """Return name → facts of everything that a survey has seen."""
-    return {name: _facts(survey, level, seen) for level, name, seen in survey.features()}
+    facts: dict[str, Facts] = {}
+    for level, name, seen in survey.features():
+        facts[name] = _facts(survey, level, seen, in_both=name in facts)
+    return facts
 
 
-def _facts(survey: Survey, level: str, seen: dict[str, Any]) -> Facts:
+def _facts(survey: Survey, level: str, seen: dict[str, Any], *, in_both: bool) -> Facts:
     return Facts(
         records=survey.records,
         present=seen["present"],
@@ -121,6 +131,7 @@ def _facts(survey: Survey, level: str, seen: dict[str, Any]) -> Facts:
         counts=seen["counts"],
         steps=seen["steps"],
         in_lists=level == "list",
+        in_both=in_both,
     )
 
 
@@ -133,7 +144,10 @@ def feature_of(name: str, by_shard: list[tuple[Shard, Facts | None]]) -> Feature
     missing = [shard for shard, facts in by_shard if facts is None or not any(facts.kinds)]
     counts = {facts.count for _, facts in seen}
     if missing:
-        _warn(f"feature `{name}` is in `{seen[0][0].path}` but not in `{missing[0].path}`: read as Ragged")
+        _warn(
+            f"feature `{name}` has values in `{seen[0][0].path}` and none in `{missing[0].path}`: "
+            "read as Ragged"
+        )
     elif len(counts) > 1:
         (shard_a, a), (shard_b, b) = _two_unlike(seen)
         _warn(
@@ -142,12 +156,16 @@ def feature_of(name: str, by_shard: list[tuple[Shard, Facts | None]]) -> Feature
         )
     count = counts.pop() if len(counts) == 1 and not missing else None
     item = _item(dtype, count)
-    return Sequence(item, allow_missing=bool(missing)) if seen[0][1].in_lists else item
+    if not seen[0][1].in_lists:
+        return item
+    return Sequence(item, allow_missing=any(facts is None or facts.missing for _, facts in by_shard))
 
 
 def _one_dtype(name: str, seen: list[tuple[Shard, Facts]]) -> str:
     first_shard, first = seen[0]
     for shard, facts in seen:
+        if facts.in_both:
+            raise ShardsDisagree(name, shard.path, "in the context", shard.path, "a feature list too")
         if facts.dtype is None:
             raise ShardsDisagree(name, shard.path, "of one kind", shard.path, "of another in other records")
         if (facts.dtype, facts.in_lists) != (first.dtype, first.in_lists):
@@ -175,7 +193,7 @@ def _counted(facts: Facts) -> str:
     if facts.counts is None:
         return "no values"
     low, high = facts.counts
-    missing = "" if facts.present == facts.records else " and is sometimes missing"
+    missing = " and is sometimes missing" if facts.missing else ""
     return (f"{low:,} values" if low == high else f"{low:,} to {high:,} values") + missing
 
 

@@ -18,6 +18,11 @@ class Ledger:
     def __iter__(self) -> Iterator[Damage]:
         return iter(list(self._met.values()))
 
+    @property
+    def allowed(self) -> float | None:
+        """How much damage is no error yet: a count, or a fraction below 1."""
+        return self._allowed
+
     def add(self, damages: Iterable[Damage]) -> None:
         """Note damage; an error once it is more than the count that is allowed."""
         for damage in damages:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
@@ -50,6 +50,10 @@ class RecordSet:
     features: Mapping[str, Feature] | None = None
     on_corrupt: str = "raise"
     ledger: Ledger = field(default_factory=Ledger, compare=False)
+
+    def __reduce__(self) -> Any:
+        # without what is made from the features on the way, which is native
+        return RecordSet, (self.shards, self.features, self.on_corrupt, self.ledger)
 
     @cached_property
     def schema(self) -> Schema | None:

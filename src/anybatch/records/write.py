@@ -140,12 +140,14 @@ def _strings(value: Any) -> list[bytes] | None:
         return [value.encode()]
     if isinstance(value, BytesColumn):
         return value.to_list()
-    flat = (
-        value.reshape(-1).tolist() if isinstance(value, np.ndarray) and value.dtype.kind in "OSU" else value
-    )
-    if isinstance(flat, list | tuple) and flat and all(isinstance(one, bytes | str) for one in flat):
-        return [one.encode() if isinstance(one, str) else one for one in flat]
-    return None
+    if isinstance(value, np.ndarray) and value.dtype.kind in "OSU":
+        # objects are what bytes values are read as, and so is an empty list of them
+        value = value.reshape(-1).tolist()
+    elif not isinstance(value, list | tuple) or not value:
+        return None
+    if not all(isinstance(one, bytes | str) for one in value):
+        return None
+    return [one.encode() if isinstance(one, str) else one for one in value]
 
 
 def _described(value: Any, array: np.ndarray[Any, Any]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from anybatch.errors import DoesNotFit
-from anybatch.stream.chunk import Chunk
+from anybatch.stream.chunk import Chunk, close
 from anybatch.stream.meters import Meter
 
 
@@ -25,6 +25,8 @@ def in_order(
             yield under_way.first()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+        # an exception on its way to the user holds this frame, and with it what reads ahead
+        close(chunks)
 
 
 class _UnderWay:
@@ -149,7 +151,5 @@ def _fill(ready: _Ready, chunks: Iterator[Chunk]) -> None:
     except BaseException as error:  # noqa: BLE001 - it is raised again where the consumer is
         failure = error
     finally:
-        close = getattr(chunks, "close", None)
-        if close is not None:
-            close()
+        close(chunks)
     ready.end(failure)

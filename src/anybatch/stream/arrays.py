@@ -8,9 +8,9 @@ import numpy as np
 
 from anybatch._native import Order
 from anybatch.errors import Damage
-from anybatch.records import int64s
+from anybatch.records import BytesColumn, Column, RaggedColumn, int64s
 from anybatch.stream.chunk import Chunk, Stamp, State
-from anybatch.stream.order import Step, native_steps
+from anybatch.stream.order import Addressed, Step, native_steps
 from anybatch.stream.run import Run
 from anybatch.stream.stage import SOURCE_WEIGHT, Stage
 from anybatch.stream.stream import Stream
@@ -23,10 +23,16 @@ def from_arrays(arrays: Any) -> Stream:
     >>> [len(x) for x, y in from_arrays((np.zeros((5, 2)), np.arange(5))).batch(2)]
     [2, 2, 1]
     """
-    arrays = mapped(np.asarray, arrays)
-    if not list(leaves(arrays)) or any(array.ndim == 0 for array in leaves(arrays)):
+    arrays = mapped(_as_column, arrays)
+    if not list(leaves(arrays)) or any(
+        isinstance(one, np.ndarray) and not one.ndim for one in leaves(arrays)
+    ):
         raise ValueError("a stream needs at least one array, and each needs rows: a first dimension")
     return Stream(Arrays(arrays, row_count(arrays)))
+
+
+def _as_column(array: Any) -> Column:
+    return array if isinstance(array, BytesColumn | RaggedColumn) else np.asarray(array)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,10 +50,10 @@ class Arrays(Stage):
         return self.rows
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
-        return self.open_in(run, (), state["position"] if state else 0)
+        return Addressed(self).open(run, state)
 
     def open_in(self, run: Run, steps: tuple[Step, ...], start: int) -> Iterator[Chunk]:
-        order = Order(self.rows, native_steps(steps, run.epoch))
+        order = Order(self.rows, native_steps(steps, run.epoch, self._row_bytes))
         for first, last, ends_batch in _parts(start, len(order), run, self._row_bytes()):
             numbers = int64s(order.records(first, last))
             yield Chunk(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from anybatch.errors import DoesNotFit
 from anybatch.stream.chunk import Chunk, State, one_chunk
 from anybatch.stream.meters import Meter
-from anybatch.stream.order import addressed
+from anybatch.stream.order import Source, addressed
 from anybatch.stream.run import Run
 from anybatch.stream.stage import HOLDING_WEIGHT, Operation
 from anybatch.stream.structure import as_columns
@@ -53,7 +53,7 @@ class Batch(Operation):
 
     @property
     def _by_position(self) -> bool:
-        return addressed(self.parent) is not None or not hasattr(self.parent, "parent")
+        return addressed(self.parent) is not None or isinstance(self.parent, Source)
 
     @property
     def _own_weight(self) -> int:

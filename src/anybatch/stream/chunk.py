@@ -1,6 +1,6 @@
 """Some elements of a stream on their way, with what is needed to go on behind any of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -9,11 +9,17 @@ from numpy.typing import NDArray
 
 from anybatch.stream.structure import Structure, as_columns, bytes_of, joined, rows_between
 
+NUMBER_BITS = 48
+"""A record's number is that within its source; above these bits stands which of several sources that is."""
+
 State: TypeAlias = Any
 """JSON-able: where a stage is to go on. None: at its beginning."""
 
 Stamp: TypeAlias = Callable[[int], State]
 """The state that lies behind a given row."""
+
+Epochs: TypeAlias = int | NDArray[np.int64]
+"""One epoch for all records, or one for each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +34,7 @@ class Chunk:
     value: Structure
     rows: int
     numbers: NDArray[np.int64]
-    epoch: int
+    epoch: Epochs
     stamp: Stamp
     whole: bool = False
     asked: int = -1
@@ -43,7 +49,7 @@ class Chunk:
             value=self.value if self.whole else rows_between(self.value, start, stop),
             rows=stop - start,
             numbers=self.numbers[start:stop],
-            epoch=self.epoch,
+            epoch=epochs_at(self.epoch, slice(start, stop)),
             stamp=_behind(self.stamp, start),
             whole=self.whole,
         )
@@ -77,14 +83,35 @@ def _behind(stamp: Stamp, start: int) -> Stamp:
     return lambda row: stamp(row + start)
 
 
+def close(chunks: Iterable[Chunk]) -> None:
+    """End what makes chunks, now and not when the last reference to it is gone."""
+    if isinstance(chunks, Generator):
+        chunks.close()
+
+
+def epochs_at(epochs: Epochs, rows: Any) -> Epochs:
+    """Return the epochs of some of the records."""
+    return epochs if isinstance(epochs, int) else epochs[rows]
+
+
+def epochs_of(parts: list[tuple[Epochs, int]]) -> Epochs:
+    """Return the epochs of records one behind the other: so many of this one, so many of that."""
+    first = parts[0][0]
+    if all(isinstance(epochs, int) and epochs == first for epochs, _ in parts):
+        return first
+    return np.concatenate([np.broadcast_to(epochs, count) for epochs, count in parts])
+
+
 def one_chunk(parts: list[Chunk]) -> Chunk:
     """Return the rows of several chunks as one batch; its state lies behind the last of them."""
     last = parts[-1]
+    # the state alone: who holds on to it should not hold on to the records
+    stamp, at = last.stamp, last.rows - 1
     return Chunk(
         value=as_columns(joined([part.value for part in parts])),
         rows=1,
         numbers=np.concatenate([part.numbers for part in parts]) if len(parts) > 1 else last.numbers,
-        epoch=parts[0].epoch,
-        stamp=lambda _row: last.stamp(last.rows - 1),
+        epoch=epochs_of([(part.epoch, len(part.numbers)) for part in parts]),
+        stamp=lambda _row: stamp(at),
         whole=True,
     )

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anybatch.stream.chunk import Chunk, State
-from anybatch.stream.functions import calling
+from anybatch.stream.chunk import Chunk, State, epochs_at
+from anybatch.stream.functions import made_of_each, taking
 from anybatch.stream.run import Run
 from anybatch.stream.stage import Operation
-from anybatch.stream.structure import records, rows_at
+from anybatch.stream.structure import rows_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +21,10 @@ class Filter(Operation):
     wants: Callable[[Any], Any]
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        wants = taking(self.wants)
         for chunk in self.parent.open(run, state):
-            with calling("filter", self.wants, chunk):
-                elements = [chunk.value] if chunk.whole else records(chunk.value)
-                mask = np.fromiter((bool(self.wants(one)) for one in elements), np.bool_, chunk.rows)
-            wanted = kept(chunk, mask)
+            mask = made_of_each("filter", self.wants, chunk, lambda one: bool(wants(one)))
+            wanted = kept(chunk, np.array(mask, np.bool_))
             if wanted.rows:
                 yield wanted
 
@@ -40,12 +39,12 @@ def kept(chunk: Chunk, mask: NDArray[np.bool_]) -> Chunk:
     """Return the rows of a chunk that a mask marks, with the states that lie behind them."""
     if mask.all():
         return chunk
-    rows = np.flatnonzero(mask)
+    rows, stamp = np.flatnonzero(mask), chunk.stamp
     return Chunk(
         value=chunk.value if chunk.whole else rows_at(chunk.value, rows),
         rows=len(rows),
         numbers=chunk.numbers[rows] if not chunk.whole else chunk.numbers,
-        epoch=chunk.epoch,
-        stamp=lambda row: chunk.stamp(int(rows[row])),
+        epoch=chunk.epoch if chunk.whole else epochs_at(chunk.epoch, rows),
+        stamp=lambda row: stamp(int(rows[row])),
         whole=chunk.whole,
     )

@@ -1,11 +1,45 @@
 """Functions that users pass: called so that a failure says where it happened."""
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any
 
+import numpy as np
+
 from anybatch.errors import UserFunctionFailed
-from anybatch.stream.chunk import Chunk
+from anybatch.stream.chunk import NUMBER_BITS, Chunk
+from anybatch.stream.structure import records
+
+
+def taking(function: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Return a function of one element: a tuple comes as arguments of its own, as in tf.data.
+
+    A function that does not take so many gets the tuple.
+    """
+    takes = cache(partial(_takes, function))
+
+    def call(element: Any) -> Any:
+        if type(element) is tuple and takes(len(element)):
+            return function(*element)
+        return function(element)
+
+    return call
+
+
+def made_of_each(
+    stage: str, function: Callable[..., Any], chunk: Chunk, call: Callable[[Any], Any]
+) -> list[Any]:
+    """Return what calling a user's function makes of each element of a chunk. A failure names the element."""
+    made: list[Any] = []
+    try:
+        for element in [chunk.value] if chunk.whole else records(chunk.value):
+            made.append(call(element))  # noqa: PERF401 - a failure has to know how many there are
+    except Exception as cause:
+        at = len(made)
+        raise _failure(stage, function, chunk if chunk.whole else chunk.cut(at, at + 1), cause) from cause
+    return made
 
 
 @contextmanager
@@ -13,16 +47,34 @@ def calling(stage: str, function: Callable[..., Any], chunk: Chunk) -> Iterator[
     """Turn whatever the function raises into an error that names stage, function and records."""
     try:
         yield
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
     except Exception as cause:
-        name = getattr(function, "__qualname__", type(function).__name__)
-        raise UserFunctionFailed(stage, name, _where(chunk), f"{type(cause).__name__}: {cause}") from cause
+        raise _failure(stage, function, chunk, cause) from cause
+
+
+def _failure(stage: str, function: Callable[..., Any], chunk: Chunk, cause: Exception) -> UserFunctionFailed:
+    name = getattr(function, "__qualname__", type(function).__name__)
+    return UserFunctionFailed(stage, name, _where(chunk), f"{type(cause).__name__}: {cause}")
 
 
 def _where(chunk: Chunk) -> str:
-    numbers = chunk.numbers
-    if len(numbers) == 1:
-        return f"record {int(numbers[0])} of epoch {chunk.epoch}"
-    shown = ", ".join(str(int(number)) for number in numbers[:3])
-    return f"{len(numbers):,} records of epoch {chunk.epoch} (numbers {shown}, …)"
+    epochs = " and ".join(str(epoch) for epoch in np.unique(chunk.epoch))
+    shown = ", ".join(_number(int(number)) for number in chunk.numbers[:3])
+    if len(chunk.numbers) == 1:
+        return f"record {shown} of epoch {epochs}"
+    more = ", …" * (len(chunk.numbers) > 3)
+    return f"{len(chunk.numbers):,} records of epoch {epochs} (numbers {shown}{more})"
+
+
+def _number(number: int) -> str:
+    stream, number = divmod(number, 1 << NUMBER_BITS)
+    return f"{number} of stream {stream}" if stream else str(number)
+
+
+def _takes(function: Callable[..., Any], arguments: int) -> bool:
+    try:
+        inspect.signature(function).bind(*[None] * arguments)
+    except TypeError:
+        return False
+    except ValueError:  # a function that does not tell
+        return True
+    return True

@@ -1,16 +1,31 @@
 """Iteration that can be stopped anywhere and taken up again."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from anybatch.stream.chunk import Chunk, State
-from anybatch.stream.order import CannotMerge, merged
+from anybatch.errors import AnybatchError
+from anybatch.stream.batch import Batch
+from anybatch.stream.chunk import Chunk, Stamp, State, close
+from anybatch.stream.epoch import Epoch
+from anybatch.stream.filter import Filter
+from anybatch.stream.limits import LimitMemory, Prefetch
+from anybatch.stream.order import CannotMerge, OneToOne, check_mergeable, merged
 from anybatch.stream.run import Run
+from anybatch.stream.several import Several
+from anybatch.stream.slices import Shard
 from anybatch.stream.stage import Operation, Stage
 from anybatch.stream.structure import record
 
 _VERSION = 1
+
+
+class ForeignIterator(AnybatchError, RuntimeError):
+    """An iterator that a forked process has inherited: the threads that work for it stayed behind."""
+
+    def __str__(self) -> str:
+        return "this iterator belongs to another process; iterate the stream anew"
 
 
 class StreamIterator(Iterator[Any]):
@@ -19,7 +34,10 @@ class StreamIterator(Iterator[Any]):
     def __init__(self, stage: Stage, run: Run) -> None:
         self._stage = stage
         self._run = run
+        self._process = os.getpid()
         self._state: State = None
+        # where the last element left off: made into a state when somebody asks
+        self._passed: tuple[Stamp, int] | None = None
         self._chunks: Iterator[Chunk] | None = None
         self._chunk: Chunk | None = None
         self._row = 0
@@ -27,23 +45,35 @@ class StreamIterator(Iterator[Any]):
     def __next__(self) -> Any:
         chunk = self._current()
         at, self._row = self._row, self._row + 1
-        self._state = (chunk, at)
+        self._passed = (chunk.stamp, at)
         if chunk.whole:
             self._chunk = None
             return chunk.value
         return record(chunk.value, at)
 
     def _current(self) -> Chunk:
+        if self._process != os.getpid():
+            raise ForeignIterator
         if self._chunks is None:
-            self._chunks = self._stage.open(self._run, self._resolved())
+            self._chunks = self._stage.open(self._run, self._place())
         while self._chunk is None or self._row >= self._chunk.rows:
-            self._chunk, self._row = next(self._chunks), 0
+            self._chunk, self._row = self._next_chunk(self._chunks), 0
         return self._chunk
 
-    def _resolved(self) -> State:
-        if isinstance(self._state, tuple):
-            chunk, at = self._state
-            self._state = chunk.stamp(at)
+    def _next_chunk(self, chunks: Iterator[Chunk]) -> Chunk:
+        try:
+            return next(chunks)
+        except StopIteration:
+            raise
+        except BaseException:
+            # an ended generator would look like the end of the stream to whoever asks again
+            self._stop()
+            raise
+
+    def _place(self) -> State:
+        if self._passed is not None:
+            stamp, at = self._passed
+            self._state, self._passed = stamp(at), None
         return self._state
 
     def get_state(self) -> dict[str, Any]:
@@ -51,49 +81,92 @@ class StreamIterator(Iterator[Any]):
         return {
             "version": _VERSION,
             "stream": fingerprint(self._stage),
+            "shard": _shard(self._stage),
             "epoch": self._run.epoch,
-            "at": self._resolved(),
+            "at": self._place(),
         }
 
-    def set_state(self, state: Mapping[str, Any] | list[Mapping[str, Any]]) -> None:
+    def set_state(self, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
         """Go on where a state was taken. A list: the states of all workers, for any number of new ones."""
-        several = state if isinstance(state, list) else [state]
+        several: list[Any] = list(state) if isinstance(state, list | tuple) else [state]
         for one in several:
-            self._check(one, elastic=isinstance(state, list))
-        self.close()
+            self._check(one)
+        at = self._merged(several) if isinstance(state, list | tuple) else self._own(several[0])
+        self._stop()
         self._run = self._run.at_epoch(several[0]["epoch"])
-        self._state = (
-            merged([_source_state(one["at"]) for one in several]) if isinstance(state, list) else state["at"]
-        )
+        self._state, self._passed = at, None
 
-    def _check(self, state: Mapping[str, Any], *, elastic: bool) -> None:
-        if state.get("version") != _VERSION:
+    def _check(self, state: Any) -> None:
+        if not isinstance(state, Mapping) or state.get("version") != _VERSION:
             raise ValueError("this is no state of a stream; it comes out of get_state()")
-        if not elastic and state["stream"] != fingerprint(self._stage):
+        if state["stream"] != fingerprint(self._stage):
             raise ValueError("the state was taken from another stream: other operations, or in another order")
+
+    def _own(self, state: Mapping[str, Any]) -> State:
+        if state["shard"] != _shard(self._stage):
+            raise ValueError(
+                "the state was taken from another worker; a list of the states of all workers is what any "
+                "number of them can go on from"
+            )
+        return state["at"]
+
+    def _merged(self, states: list[Mapping[str, Any]]) -> State:
+        states = sorted(states, key=lambda one: one["shard"] or [1, 0])
+        if [one["shard"] or [1, 0] for one in states] != [
+            [len(states), index] for index in range(len(states))
+        ]:
+            shards = ", ".join(
+                f"{index} of {count}" for count, index in (one["shard"] or [1, 0] for one in states)
+            )
+            raise CannotMerge(f"the states are of the shards {shards or 'none'}; all of one run are needed")
+        if len({one["epoch"] for one in states}) > 1:
+            raise CannotMerge("the states are of different epochs; all of one run are needed")
+        check_mergeable(_ordered_below(self._stage))
+        return merged([one["at"] for one in states])
 
     def close(self) -> None:
         """End what works ahead, and forget the place."""
-        close = getattr(self._chunks, "close", None)
-        if close is not None:
-            close()
-        self._chunks, self._chunk, self._row, self._state = None, None, 0, None
+        self._stop()
+        self._state, self._passed = None, None
+
+    def _stop(self) -> None:
+        """End what works ahead; the next element is the one behind the last that was handed over."""
+        if self._chunks is not None:
+            close(self._chunks)
+        self._chunks, self._chunk, self._row = None, None, 0
 
 
-def _source_state(state: State) -> State:
-    if state is not None and "position" not in state:
-        raise CannotMerge(
-            "only streams that are order, map, filter and batch can change their number of workers"
-        )
-    return state
+def _ordered_below(stage: Stage) -> Stage:
+    """Return the stage below everything that hands states on as they are."""
+    while isinstance(stage, OneToOne | Filter | Batch | Epoch):
+        stage = stage.parent
+    return stage
+
+
+def _shard(stage: Stage) -> list[int] | None:
+    """Return how many workers there are and which of them this is, if the stream is one of several."""
+    while isinstance(stage, Operation):
+        if isinstance(stage, Shard):
+            return [stage.count, stage.index]
+        stage = stage.parent
+    return None
 
 
 def fingerprint(stage: Stage) -> str:
-    """Return a short text that differs where the operations do. Functions count by their name."""
-    texts = []
-    at: Any = stage
-    while isinstance(at, Operation):
-        texts.append(at.described())
-        at = at.parent
-    texts.append(type(at).__name__)
-    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
+    """Return a short text that differs where the operations do. Functions count by their name.
+
+    Who shares the work, how far ahead it is done and in how much memory are no part of it.
+    """
+    return hashlib.sha256("\n".join(_operations(stage)).encode()).hexdigest()[:16]
+
+
+def _operations(stage: Stage) -> Iterator[str]:
+    while isinstance(stage, Operation):
+        if not isinstance(stage, Shard | LimitMemory | Prefetch):
+            yield stage.described()
+        stage = stage.parent
+    yield type(stage).__name__
+    if isinstance(stage, Several):
+        yield stage.described()
+        for parent in stage.parents:
+            yield from _operations(parent)

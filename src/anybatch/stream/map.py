@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from anybatch.stream.chunk import Chunk, State
-from anybatch.stream.functions import calling
+from anybatch.stream.functions import calling, made_of_each, taking
 from anybatch.stream.order import OneToOne, run_map
 from anybatch.stream.run import Run
 from anybatch.stream.seeds import generator, seeds_of
 from anybatch.stream.stage import HOLDING_WEIGHT
-from anybatch.stream.structure import Loose, as_columns, records, row_count
+from anybatch.stream.structure import Loose, as_columns, row_count
 
 
 class Mapped(OneToOne):
@@ -36,10 +36,11 @@ class Map(Mapped):
     columnwise: bool
 
     def change(self, chunk: Chunk) -> Chunk:
+        if not (chunk.whole or self.columnwise):
+            return chunk.with_value(Loose(made_of_each("map", self.function, chunk, taking(self.function))))
         with calling("map", self.function, chunk):
-            if chunk.whole or self.columnwise:
-                return chunk.with_value(_checked(self.function(as_columns(chunk.value)), chunk))
-            return chunk.with_value(Loose(self.function(one) for one in records(chunk.value)))
+            columns = as_columns(chunk.value)
+            return chunk.with_value(_checked(taking(self.function)(columns), chunk))
 
     def described(self) -> str:
         return f"map({_name(self.function)}{', batched=True' * self.columnwise})"
@@ -55,13 +56,16 @@ class RandomMap(Mapped):
 
     def change(self, chunk: Chunk) -> Chunk:
         seeds = seeds_of(self.seed, chunk.epoch, chunk.numbers)
+        if not (chunk.whole or self.columnwise):
+            each = map(generator, seeds)
+            made = made_of_each(
+                "random_map", self.function, chunk, lambda one: self.function(one, next(each))
+            )
+            return chunk.with_value(Loose(made))
         with calling("random_map", self.function, chunk):
             if self.columnwise:
                 return chunk.with_value(_checked(self.function(as_columns(chunk.value), seeds), chunk))
-            if chunk.whole:
-                return chunk.with_value(self.function(chunk.value, generator(np.bitwise_xor.reduce(seeds))))
-            pairs = zip(records(chunk.value), seeds, strict=True)
-            return chunk.with_value(Loose(self.function(one, generator(seed)) for one, seed in pairs))
+            return chunk.with_value(self.function(chunk.value, generator(np.bitwise_xor.reduce(seeds))))
 
     def described(self) -> str:
         batched = ", batched=True" * self.columnwise

@@ -10,6 +10,8 @@ from anybatch.stream.chunk import Chunk, State
 from anybatch.stream.run import Run
 from anybatch.stream.stage import HOLDING_WEIGHT, SOURCE_WEIGHT, Operation, Stage
 
+BLOCKS_PER_WINDOW = 64
+
 Step: TypeAlias = tuple[str, tuple[int, ...]]
 """A change of order: ("shuffle", (seed,)), ("skip", (n,)), ("take", (n,)), ("shard", (count, index))."""
 
@@ -133,27 +135,66 @@ class CannotMerge(AnybatchError, ValueError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"{self.problem}; take the states of all workers of one run, in the order of their index"
+        return self.problem
 
 
-def native_steps(steps: tuple[Step, ...], epoch: int) -> list[tuple[str, list[int]]]:
-    """Return the steps as the native module takes them."""
-    return [
-        (name, [numbers[0] & (2**64 - 1), epoch] if name == "shuffle" else list(numbers))
-        for name, numbers in steps
-    ]
+def native_steps(
+    steps: tuple[Step, ...], epoch: int, mean_bytes: Callable[[], int]
+) -> list[tuple[str, list[int]]]:
+    """Return the steps as the native module takes them; a window is counted in records of `mean_bytes`."""
+    return [(name, _native_numbers(name, numbers, epoch, mean_bytes)) for name, numbers in steps]
+
+
+def _native_numbers(
+    name: str, numbers: tuple[int, ...], epoch: int, mean_bytes: Callable[[], int]
+) -> list[int]:
+    if name not in {"shuffle", "window"}:
+        return list(numbers)
+    seed = numbers[0] & (2**64 - 1)
+    if name == "shuffle":
+        return [seed, epoch]
+    block = max(1, numbers[1] // BLOCKS_PER_WINDOW // max(1, mean_bytes()))
+    return [seed, epoch, block, BLOCKS_PER_WINDOW]
 
 
 def merged(states: list[State]) -> State:
     """Return the one state from which any number of workers can go on, out of those of all workers."""
     before = {repr(state.get("before")) for state in states if state}
     if len(before) > 1:
-        raise CannotMerge("the states come from runs that were themselves continued in different ways")
+        raise CannotMerge(
+            "the states come from runs that went on from different places; take those of one run"
+        )
     counts = [state["position"] if state else 0 for state in states]
     history: list[list[int]] = next(
         (state["before"] for state in states if state and state.get("before")), []
     )
-    return {"position": 0, "before": [*history, counts]}
+    return {"position": 0, "before": _shortened([*history, counts])}
+
+
+def _shortened(history: list[list[int]]) -> list[list[int]]:
+    """Return the same in fewer numbers: workers that keep step have done a beginning of the order."""
+    *earlier, last = history
+    done = sum(last)
+    if last != [-(-max(0, done - index) // len(last)) for index in range(len(last))]:
+        return history
+    if earlier and len(earlier[-1]) == 1:
+        return [*earlier[:-1], [earlier[-1][0] + done]]
+    return [*earlier, [done]]
+
+
+def check_mergeable(stage: Stage) -> None:
+    """Raise an error unless it can be computed what the workers of such a stream have left over."""
+    order = addressed(stage)
+    if order is None:
+        raise CannotMerge(
+            f"behind `{stage.described()}` elements are counted and not computed, and the number of workers "
+            "cannot change; put shard before filter and batch"
+        )
+    names = [name for name, _ in order.steps]
+    if "shard" in names[:-1]:
+        raise CannotMerge(
+            f"the number of workers cannot change where {names[-1]} comes behind shard; put it before"
+        )
 
 
 def _place(steps: tuple[Step, ...], state: State) -> tuple[int, tuple[Step, ...]]:

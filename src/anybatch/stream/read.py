@@ -21,7 +21,7 @@ from anybatch.records import (
 )
 from anybatch.stream.chunk import Chunk, State
 from anybatch.stream.filter import kept
-from anybatch.stream.order import Step, native_steps
+from anybatch.stream.order import Addressed, Step, native_steps
 from anybatch.stream.run import Run
 from anybatch.stream.stage import SOURCE_WEIGHT, Stage
 from anybatch.stream.stream import Stream
@@ -70,9 +70,9 @@ class Records(Stage):
         return sum(index.records for index in self.record_set.indexes())
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        if state and self.numbered:
+            return Addressed(self).open(run, state)
         start = state["position"] if state else 0
-        if start and self.numbered:
-            return self.open_in(run, (), start)
         batches = self.record_set.native_in_file_order(run.rows, **self._bounds(run))
         chunks = (self._chunk(batch, run.epoch) for batch in batches)
         # a compressed stream has no place to take up again but its beginning
@@ -81,11 +81,15 @@ class Records(Stage):
     def open_in(self, run: Run, steps: tuple[Step, ...], start: int) -> Iterator[Chunk]:
         batches = self.record_set.native_ordered(
             run.rows,
-            native_steps(steps, run.epoch),
+            native_steps(steps, run.epoch, self._mean_bytes),
             start=start,
             **self._bounds(run),
         )
         return (self._chunk(batch, run.epoch) for batch in batches)
+
+    def _mean_bytes(self) -> int:
+        indexes = self.record_set.indexes()
+        return sum(index.stream_bytes for index in indexes) // max(1, sum(index.records for index in indexes))
 
     def _bounds(self, run: Run) -> dict[str, Any]:
         row_bytes = self.record_set.row_bytes()

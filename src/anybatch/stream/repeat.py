@@ -6,7 +6,7 @@ from itertools import count
 
 from anybatch.stream.chunk import Chunk, State, wrapping
 from anybatch.stream.run import Run
-from anybatch.stream.stage import Operation
+from anybatch.stream.stage import Endless, Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ class Repeat(Operation):
             for chunk in self.parent.open(run.at_epoch(base + epoch), inner):
                 some = True
                 yield chunk.stamped(wrapping("epoch", epoch))
-            if not some and inner is None:
+            if not some and inner is None and self.times is None:
                 return
 
     def length(self) -> int:
         if self.times is None:
-            raise OverflowError("a stream that repeats for ever has no length")
-        return self.parent.length() * self.times
+            raise Endless("a stream that repeats for ever has no length")
+        return self.parent.length() * self.times if self.times else 0
 
     def described(self) -> str:
         return f"repeat({'' if self.times is None else self.times})"

@@ -5,13 +5,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anybatch.stream.chunk import Epochs
+
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
-def seeds_of(seed: int, epoch: int, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
+def seeds_of(seed: int, epoch: Epochs, numbers: NDArray[np.int64]) -> NDArray[np.uint64]:
     """Return one seed per record: equal for equal arguments, unrelated otherwise."""
     with np.errstate(over="ignore"):
-        key = _mixed(_mixed(np.array([seed & (2**64 - 1)], np.uint64)) + np.uint64(epoch) * _ODD)
+        key = _mixed(
+            _mixed(np.array([seed & (2**64 - 1)], np.uint64)) + np.asarray(epoch).astype(np.uint64) * _ODD
+        )
         return _mixed(_mixed(numbers.astype(np.uint64) * _ODD + key) ^ key)
 
 

@@ -1,19 +1,16 @@
 """Several streams as one."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from anybatch.errors import Damage
-from anybatch.stream.chunk import Chunk, State, wrapping
+from anybatch.stream.chunk import NUMBER_BITS, Chunk, State, close, epochs_at, epochs_of, wrapping
 from anybatch.stream.run import Run
 from anybatch.stream.seeds import seeds_of
 from anybatch.stream.stage import HOLDING_WEIGHT, Stage
-from anybatch.stream.structure import joined, rows_at
-
-# records of different streams with equal numbers must not share their randomness
-_STREAM_BITS = 48
+from anybatch.stream.structure import Structure, joined, rows_at
 
 
 class Several(Stage):
@@ -36,6 +33,13 @@ class Several(Stage):
     def damages(self) -> list[Damage]:
         return [damage for parent in self.parents for damage in parent.damages()]
 
+    def _told_apart(self, which: int, chunks: Iterable[Chunk]) -> Iterator[Chunk]:
+        """Yield the chunks of one parent with numbers that no other has: no randomness is shared."""
+        for chunk in chunks:
+            streams = (chunk.numbers >> NUMBER_BITS) * len(self.parents) + which
+            numbers = chunk.numbers & (1 << NUMBER_BITS) - 1
+            yield replace(chunk, numbers=streams << NUMBER_BITS | numbers)
+
 
 @dataclass(frozen=True, slots=True)
 class Concat(Several):
@@ -47,9 +51,8 @@ class Concat(Several):
         first = state["which"] if state else 0
         for which in range(first, len(self.parents)):
             inner = state["parent"] if state and which == first else None
-            for chunk in self.parents[which].open(run, inner):
-                told_apart = _numbered(chunk, which)
-                yield told_apart.stamped(wrapping("which", which))
+            for chunk in self._told_apart(which, self.parents[which].open(run, inner)):
+                yield chunk.stamped(wrapping("which", which))
 
     def described(self) -> str:
         return f"concat({len(self.parents)} streams)"
@@ -70,14 +73,14 @@ class Mix(Several):
         whole = self.weight - HOLDING_WEIGHT
         runs = [below.limited(below.limit_bytes * parent.weight // whole) for parent in self.parents]
         supplies = [
-            _Supply(which, parent.open(runs[which], None if at == "ended" else at), at, ended=at == "ended")
+            _Supply(self._told_apart(which, () if at == "ended" else parent.open(runs[which], at)), at)
             for which, (parent, at) in enumerate(zip(self.parents, states, strict=True))
         ]
         drawn = state["drawn"] if state else 0
         rows = 1 if self.batched else run.rows
         try:
             while picks := self._draw(run, supplies, drawn, rows):
-                yield _dealt(picks, drawn, run.epoch)
+                yield _dealt(picks, drawn)
                 drawn += len(picks)
         finally:
             for supply in supplies:
@@ -92,7 +95,7 @@ class Mix(Several):
             if supply is None:
                 break
             chunk, row = supply.take()
-            picks.append(_Pick(supply.which, chunk, row, [one.state for one in supplies]))
+            picks.append(_Pick(chunk, row, [one.state for one in supplies]))
         return picks
 
     def described(self) -> str:
@@ -101,7 +104,6 @@ class Mix(Several):
 
 @dataclass(slots=True)
 class _Pick:
-    which: int
     chunk: Chunk
     row: int
     states: list[State]
@@ -110,10 +112,9 @@ class _Pick:
 class _Supply:
     """One of the streams that are drawn from, a row at a time."""
 
-    def __init__(self, which: int, chunks: Iterator[Chunk], state: State, *, ended: bool) -> None:
-        self.which = which
+    def __init__(self, chunks: Iterator[Chunk], state: State) -> None:
         self.state = state
-        self._chunks = iter(()) if ended else chunks
+        self._chunks = chunks
         self._chunk: Chunk | None = None
         self._row = 0
 
@@ -134,9 +135,7 @@ class _Supply:
         return chunk, row
 
     def close(self) -> None:
-        close = getattr(self._chunks, "close", None)
-        if close is not None:
-            close()
+        close(self._chunks)
 
 
 def _chosen(supplies: list[_Supply], weights: Sequence[float], chance: float) -> _Supply | None:
@@ -154,35 +153,30 @@ def _chosen(supplies: list[_Supply], weights: Sequence[float], chance: float) ->
     return None
 
 
-def _dealt(picks: list[_Pick], drawn: int, epoch: int) -> Chunk:
+def _dealt(picks: list[_Pick], drawn: int) -> Chunk:
     """Return the picked rows as one chunk, in the order they were drawn."""
+    states = [pick.states for pick in picks]
+
+    def stamp(row: int) -> State:
+        return {"drawn": drawn + row + 1, "parents": states[row]}
+
     if picks[0].chunk.whole:
-        one = picks[0].chunk
-        value, numbers = one.value, one.numbers
-    else:
-        groups: dict[int, list[int]] = {}
-        for at, pick in enumerate(picks):
-            groups.setdefault(id(pick.chunk), []).append(at)
-        parts = [
-            rows_at(picks[ats[0]].chunk.value, np.array([picks[at].row for at in ats]))
-            for ats in groups.values()
-        ]
-        order = np.argsort(np.concatenate([np.array(ats) for ats in groups.values()]))
-        value = rows_at(joined(parts), order)
-        numbers = np.array([_own_number(pick) for pick in picks])
+        return replace(picks[0].chunk, stamp=stamp)
     return Chunk(
-        value=value,
+        value=_rows(picks),
         rows=len(picks),
-        numbers=numbers,
-        epoch=epoch,
-        stamp=lambda row: {"drawn": drawn + row + 1, "parents": picks[row].states},
-        whole=picks[0].chunk.whole,
+        numbers=np.array([pick.chunk.numbers[pick.row] for pick in picks]),
+        epoch=epochs_of([(int(epochs_at(pick.chunk.epoch, pick.row)), 1) for pick in picks]),
+        stamp=stamp,
     )
 
 
-def _own_number(pick: _Pick) -> int:
-    return int(pick.chunk.numbers[pick.row]) | pick.which << _STREAM_BITS
-
-
-def _numbered(chunk: Chunk, which: int) -> Chunk:
-    return replace(chunk, numbers=chunk.numbers | which << _STREAM_BITS) if which else chunk
+def _rows(picks: list[_Pick]) -> Structure:
+    groups: dict[int, list[int]] = {}
+    for at, pick in enumerate(picks):
+        groups.setdefault(id(pick.chunk), []).append(at)
+    parts = [
+        rows_at(picks[ats[0]].chunk.value, np.array([picks[at].row for at in ats])) for ats in groups.values()
+    ]
+    order = np.argsort(np.concatenate([np.array(ats) for ats in groups.values()]))
+    return rows_at(joined(parts), order)

@@ -11,6 +11,7 @@ from anybatch.stream.chunk import Chunk, State, counting
 from anybatch.stream.filter import kept
 from anybatch.stream.order import Reordered, Step, addressed, length_of
 from anybatch.stream.run import Run
+from anybatch.stream.stage import Endless
 
 
 class Slice(Reordered):
@@ -29,6 +30,8 @@ class Slice(Reordered):
 
     def _counted(self, run: Run, state: State) -> Iterator[Chunk]:
         passed = state["passed"] if state else 0
+        if self.ends_at(passed):
+            return
         for chunk in self.parent.open(run, state["parent"] if state else None):
             positions = np.arange(passed, passed + chunk.rows)
             counted = chunk.stamped(counting("passed", passed))
@@ -64,9 +67,11 @@ class Take(Slice):
         return passed >= self.count
 
     def length(self) -> int:
+        if not self.count:
+            return 0
         try:
             return min(self.count, self.parent.length())
-        except OverflowError:
+        except Endless:
             return self.count
 
     def described(self) -> str:

@@ -12,6 +12,10 @@ SOURCE_WEIGHT = 4
 HOLDING_WEIGHT = 3
 
 
+class Endless(TypeError):
+    """A length that is asked of a stream which never ends."""
+
+
 class Stage(ABC):
     """A source of elements, or one operation on those of its parent."""
 

@@ -11,11 +11,12 @@ from anybatch.stream.filter import Filter
 from anybatch.stream.iterator import StreamIterator
 from anybatch.stream.limits import LimitMemory, Prefetch
 from anybatch.stream.map import Map, RandomMap
-from anybatch.stream.numbers import whole_number
+from anybatch.stream.numbers import seed_number, shares, whole_number
+from anybatch.stream.order import addressed
 from anybatch.stream.repeat import Repeat
 from anybatch.stream.run import Run
-from anybatch.stream.several import Concat, Mix
-from anybatch.stream.shuffle import Shuffle
+from anybatch.stream.several import Concat, Mix, Several
+from anybatch.stream.shuffle import Shuffle, WindowShuffle
 from anybatch.stream.slices import Shard, Skip, Take
 from anybatch.stream.stage import Operation, Stage
 from anybatch.stream.supervised import Supervised
@@ -50,11 +51,7 @@ class Stream:
         return self._stage.length()
 
     def __repr__(self) -> str:
-        parts, at = [], self._stage
-        while isinstance(at, Operation):
-            parts.append(at.described())
-            at = at.parent
-        return "Stream: " + " → ".join([at.described(), *reversed(parts)])
+        return f"Stream: {_written(self._stage)}"
 
     @property
     def corrupt(self) -> list[Damage]:
@@ -66,14 +63,22 @@ class Stream:
         buffer_size: int | None = None,
         *,
         seed: int | None = 0,
+        window: str | int | None = None,
         reshuffle_each_iteration: bool | None = None,
         name: str | None = None,
     ) -> "Stream":
         """Return every record exactly once, in an order that depends on the seed and the epoch alone.
 
-        `buffer_size` is taken so that tf.data chains can be pasted, and not needed.
+        `buffer_size` is taken so that tf.data chains can be pasted, and not needed. `window="256MiB"`: blocks
+        of neighbours in random order, 64 of them shuffled together; for compressed shards, behind `filter`,
+        and where random reads are dear.
         """
-        return Stream(Shuffle(self._stage, 0 if seed is None else seed))
+        number = 0 if seed is None else seed_number(seed)
+        if window is None:
+            return Stream(Shuffle(self._stage, number))
+        if addressed(self._stage) is None and not self._stage.batched:
+            return Stream(WindowShuffle(self._stage, number, parse_size(window)))
+        return Stream(Shuffle(self._stage, number, parse_size(window)))
 
     def map(
         self,
@@ -95,7 +100,7 @@ class Stream:
 
         The randomness depends on seed, epoch and record alone: it survives threads, workers and restarts.
         """
-        return Stream(RandomMap(self._stage, fn, seed, batched))
+        return Stream(RandomMap(self._stage, fn, seed_number(seed), batched))
 
     def filter(self, predicate: Callable[[Any], Any], *, name: str | None = None) -> "Stream":
         """Return the elements for which `predicate` is true."""
@@ -106,12 +111,13 @@ class Stream:
         return self if count == -1 else Stream(Take(self._stage, whole_number(count, "take")))
 
     def skip(self, count: int, *, name: str | None = None) -> "Stream":
-        """Return all but the first `count` elements."""
-        return Stream(Skip(self._stage, whole_number(count, "skip")))
+        """Return all but the first `count` elements; -1 skips all of them, as in tf.data."""
+        return self.take(0) if count == -1 else Stream(Skip(self._stage, whole_number(count, "skip")))
 
     def shard(self, count: int, index: int, *, name: str | None = None) -> "Stream":
         """Return every `count`-th element from `index` on: parts are disjoint, complete and even."""
-        if whole_number(index, "shard's index") >= whole_number(count, "shard's count"):
+        count, index = whole_number(count, "shard's count", 1), whole_number(index, "shard's index")
+        if index >= count:
             raise ValueError(f"shard {index} of {count} does not exist; the last one is {count - 1}")
         return Stream(Shard(self._stage, count, index))
 
@@ -167,23 +173,29 @@ class Stream:
 
     def as_supervised(self, x: Any, y: Any = None, sample_weight: Any = None) -> "Stream":
         """Return tuples for Keras by names, lists or mappings of names; ragged columns padded."""
+        if x is None:
+            raise ValueError("as_supervised needs the name of x; y and sample_weight may be left out")
         return Stream(Supervised(self._stage, x, y, sample_weight))
 
 
 def mix(streams: Sequence[Stream], weights: Sequence[float] | None = None, seed: int = 0) -> Stream:
     """Return several streams as one, each element drawn by chance and weight."""
     stages = _alike(streams)
-    weights = [1.0] * len(stages) if weights is None else list(weights)
-    if len(weights) != len(stages) or not all(weight >= 0 for weight in weights) or not sum(weights):
-        raise ValueError(
-            f"mix takes one weight from 0 on per stream; got {weights} for {len(stages)} streams"
-        )
-    return Stream(Mix(stages, tuple(weights), seed))
+    weights = [1.0] * len(stages) if weights is None else shares(weights, len(stages))
+    return Stream(Mix(stages, tuple(weights), seed_number(seed)))
 
 
 def concat(streams: Sequence[Stream]) -> Stream:
     """Return several streams one after the other."""
     return Stream(Concat(_alike(streams)))
+
+
+def _written(stage: Stage) -> str:
+    if isinstance(stage, Operation):
+        return f"{_written(stage.parent)} → {stage.described()}"
+    if isinstance(stage, Several):
+        return f"{stage.described()} [{' | '.join(map(_written, stage.parents))}]"
+    return stage.described()
 
 
 def _alike(streams: Sequence[Stream]) -> tuple[Stage, ...]:

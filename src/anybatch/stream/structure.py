@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from anybatch.records import BytesColumn, Column, RaggedColumn, row, take_rows
+from anybatch.records import BytesColumn, Column, RaggedColumn, aligned_empty, aligned_rows, row, take_rows
 
 Structure: TypeAlias = Any
 """A leaf, or a tuple or mapping of structures."""
@@ -20,7 +21,13 @@ class ListRow(np.ndarray[Any, Any]):
 
 
 def mapped(change: Callable[..., Any], first: Structure, *others: Structure) -> Structure:
-    """Return a structure whose leaves are `change(leaf, …)` of the leaves of structures of one shape."""
+    """Return a structure whose leaves are `change(leaf, …)` of the leaves of structures of one shape.
+
+    None is a part that is left out, and stays it.
+    """
+    _check_alike(first, others)
+    if first is None:
+        return None
     if isinstance(first, Mapping):
         return {
             name: mapped(change, part, *(other[name] for other in others)) for name, part in first.items()
@@ -28,6 +35,28 @@ def mapped(change: Callable[..., Any], first: Structure, *others: Structure) -> 
     if isinstance(first, tuple):
         return tuple(mapped(change, *parts) for parts in zip(first, *others, strict=True))
     return change(first, *others)
+
+
+def _check_alike(first: Structure, others: Sequence[Structure]) -> None:
+    for other in others:
+        if isinstance(first, Mapping):
+            alike = isinstance(other, Mapping) and other.keys() == first.keys()
+        elif isinstance(first, tuple):
+            alike = isinstance(other, tuple) and len(other) == len(first)
+        else:
+            alike = not isinstance(other, dict | tuple) and (other is None) == (first is None)
+        if not alike:
+            raise ValueError(
+                f"elements of a stream have one structure; these have {_shape(first)} and {_shape(other)}"
+            )
+
+
+def _shape(structure: Structure) -> str:
+    if isinstance(structure, Mapping):
+        return f"the names {', '.join(map(repr, structure))}"
+    if isinstance(structure, tuple):
+        return f"a tuple of {len(structure)}"
+    return "nothing" if structure is None else f"a value of type {type(structure).__name__}"
 
 
 def leaves(structure: Structure) -> Iterator[Any]:
@@ -38,7 +67,7 @@ def leaves(structure: Structure) -> Iterator[Any]:
     elif isinstance(structure, tuple):
         for part in structure:
             yield from leaves(part)
-    else:
+    elif structure is not None:
         yield structure
 
 
@@ -83,12 +112,14 @@ def rows_at(columns: Structure, at: Any) -> Structure:
     """Return a copy of some rows, in the order given."""
     if isinstance(columns, Loose):
         return Loose(columns[int(one)] for one in at)
-    return mapped(lambda column: take_rows(column, at), columns)
+    return mapped(lambda column: _taken(column, at), columns)
 
 
 def record(columns: Structure, at: int) -> Any:
     """Return one row."""
-    return columns[at] if isinstance(columns, Loose) else mapped(lambda column: row(column, at), columns)
+    if isinstance(columns, Loose):
+        return mapped(_unmarked, columns[at])
+    return mapped(lambda column: row(column, at), columns)
 
 
 def records(columns: Structure) -> Iterator[Any]:
@@ -118,9 +149,12 @@ def as_columns(value: Structure) -> Structure:
 
 def end_to_end(columns: Sequence[Column]) -> Column:
     """Return the rows of several columns of one kind in one."""
+    if any(isinstance(column, RaggedColumn) for column in columns):
+        columns = [_as_lists(column) for column in columns]
     first = columns[0]
     if isinstance(first, np.ndarray):
-        return np.concatenate(columns)
+        _check_kind(columns)
+        return _aligned(np.concatenate, columns, (sum(map(len, columns)), *first.shape[1:]))
     values = end_to_end([column.values for column in columns])  # type: ignore[union-attr]
     offsets = _offsets_of(np.concatenate([np.diff(column.offsets) for column in columns]))  # type: ignore[union-attr]
     if isinstance(first, BytesColumn):
@@ -128,8 +162,39 @@ def end_to_end(columns: Sequence[Column]) -> Column:
     return RaggedColumn(values, offsets)
 
 
+def _check_kind(columns: Sequence[Any]) -> None:
+    """Raise an error if types or shapes differ: what came out would depend on where the rows were cut."""
+    kinds = {f"{column.dtype} {column.shape[1:]}" for column in columns}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"rows of one column have one type and shape; these have {' and '.join(sorted(kinds))}"
+        )
+
+
 def _offsets_of(lengths: Iterable[int]) -> Any:
-    return np.concatenate([[0], np.cumsum(np.fromiter(lengths, np.int64))]).astype(np.int64)
+    counts = np.fromiter(lengths, np.int64)
+    offsets: Any = aligned_empty((len(counts) + 1,), np.int64)
+    offsets[0] = 0
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
+
+
+def _aligned(join: Callable[..., Any], arrays: Sequence[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return arrays joined in memory that frameworks take without a copy."""
+    array: NDArray[Any] = join(arrays, out=aligned_empty(shape, np.result_type(*arrays)))
+    return array
+
+
+def _taken(column: Column, at: Any) -> Column:
+    return aligned_rows(column, at) if isinstance(column, np.ndarray) else take_rows(column, at)
+
+
+def _as_lists(column: Any) -> RaggedColumn:
+    """Return rows that are equally long by chance as rows of any length."""
+    if isinstance(column, RaggedColumn):
+        return column
+    rows, length = column.shape[:2]
+    return RaggedColumn(column.reshape(-1, *column.shape[2:]), np.arange(rows + 1) * length)
 
 
 def _marked(column: Column, at: int) -> Any:
@@ -139,20 +204,36 @@ def _marked(column: Column, at: int) -> Any:
     return value
 
 
+def _unmarked(value: Any) -> Any:
+    return value.view(np.ndarray) if isinstance(value, ListRow) else value
+
+
 def _column_of(values: Sequence[Any]) -> Column:
     first = values[0]
+    if isinstance(first, RaggedColumn):
+        return RaggedColumn(end_to_end(values), _offsets_of(map(len, values)))
     if isinstance(first, bytes | str):
         return _strings([value.encode() if isinstance(value, str) else value for value in values])
     arrays = [np.asarray(value) for value in values]
     lists = any(isinstance(value, ListRow) for value in values)
     if len({array.shape for array in arrays}) == 1 and not lists:
-        return np.stack(arrays)
+        return _stacked(arrays)
     if len({array.shape[1:] for array in arrays}) == 1 and all(array.ndim for array in arrays):
         flat = np.concatenate(arrays)
         rows = _strings(list(flat)) if flat.dtype == object else flat
         return RaggedColumn(rows, _offsets_of(map(len, arrays)))
     shapes = ", ".join(sorted({str(array.shape) for array in arrays})[:4])
     raise ValueError(f"records of a batch have the shapes {shapes}; only the first dimension may differ")
+
+
+def _stacked(arrays: Sequence[Any]) -> Column:
+    shape = arrays[0].shape
+    if shape and arrays[0].dtype == object:
+        flat = [value for array in arrays for value in array.flat]
+        if all(isinstance(value, bytes) for value in flat):
+            column = _strings(flat)
+            return BytesColumn(column.values, column.offsets, shape)
+    return _aligned(np.stack, arrays, (len(arrays), *shape))
 
 
 def _strings(values: list[bytes]) -> BytesColumn:

@@ -1,6 +1,6 @@
 """Tuples as Keras wants them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from anybatch.records import BytesColumn, RaggedColumn
 from anybatch.stream.chunk import Chunk
 from anybatch.stream.map import Mapped
-from anybatch.stream.structure import Structure, as_columns, mapped
+from anybatch.stream.structure import Loose, Structure, mapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +24,29 @@ class Supervised(Mapped):
         wanted = [self.x, self.y, self.sample_weight]
         while wanted[-1] is None:
             wanted.pop()
-        columns = as_columns(chunk.value)
-        parts = tuple(_chosen(columns, names) for names in wanted)
-        if chunk.whole:
-            parts = mapped(_dense, parts)
-        return chunk.with_value(parts if len(parts) > 1 else parts[0])
+        if isinstance(chunk.value, Loose):
+            return chunk.with_value(Loose(_parts(one, wanted) for one in chunk.value))
+        parts = _parts(chunk.value, wanted)
+        return chunk.with_value(mapped(_dense, parts) if chunk.whole else parts)
 
     def described(self) -> str:
         names = [f"{name!r}" for name in (self.x, self.y, self.sample_weight) if name is not None]
         return f"as_supervised({', '.join(names)})"
 
 
-def _chosen(columns: Structure, names: Any) -> Structure:
+def _parts(columns: Structure, wanted: Sequence[Any]) -> Structure:
+    if not isinstance(columns, Mapping):
+        raise ValueError(
+            f"as_supervised takes columns by name, and these have none; got {type(columns).__name__}"
+        )
+    parts = tuple(_chosen(columns, names) for names in wanted)
+    return parts if len(parts) > 1 else parts[0]
+
+
+def _chosen(columns: Mapping[str, Any], names: Any) -> Structure:
     if isinstance(names, str):
         if names not in columns:
-            raise KeyError(f"there is no {names!r}; there are: {', '.join(sorted(columns))}")
+            raise ValueError(f"as_supervised wants {names!r}; there are {', '.join(map(repr, columns))}")
         return columns[names]
     if isinstance(names, Mapping):
         return {key: _chosen(columns, name) for key, name in names.items()}

@@ -1,7 +1,7 @@
 """The physical limit: copy all bytes out of the page cache and checksum them, and nothing else.
 
-The bytes go to fresh places all the time, as they must for whoever keeps a batch while the next is made: a copy
-that stays in the processor's cache would be a limit for nobody.
+The bytes go to fresh places all the time, as they must for whoever keeps a batch while the next is
+made: a copy that stays in the processor's cache would be a limit for nobody.
 """
 
 from collections.abc import Sequence

@@ -61,6 +61,13 @@ class Contents:
         return pick.choice(_STRINGS) if pick.random() < 0.5 else pick.randbytes(pick.randrange(6))
 
 
+def as_written(values: Values) -> Any:
+    """Return values as `ab.write` takes them: an empty list has no kind, an empty array that of its dtype."""
+    if values is None:
+        return []
+    return np.array(values, object) if isinstance(values, list) else values
+
+
 def fill(feature: Any, values: Values) -> None:
     """Put values into a tf.train.Feature, bit by bit: a Python float would make signalling NaNs quiet."""
     if values is None:

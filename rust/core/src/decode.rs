@@ -1,7 +1,7 @@
 //! One record's bytes into one more row of every column.
 
 use std::borrow::Cow;
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 use std::mem::replace;
 
 use half::f16;
@@ -269,7 +269,7 @@ fn item(field: &Field, kind: Kind, list: &[u8], column: &mut Column) -> Outcome 
     let count = column.values_so_far() - before;
     let wanted = match field.form {
         Form::Dense if count != field.count => field.count.to_string(),
-        Form::Ragged if field.count > 1 && count % field.count != 0 => {
+        Form::Ragged if field.count > 1 && !count.is_multiple_of(field.count) => {
             format!("multiples of {}", field.count)
         }
         _ => return Ok(()),
@@ -299,6 +299,7 @@ fn one_bytes_value<'a>(field: &Field, list: &'a [u8]) -> Result<&'a [u8], Fault>
 
 fn floats(field: &Field, list: &[u8], column: &mut Column) -> Outcome {
     let values = &mut column.values;
+    let mut outside = None;
     let each = |packed: &[u8], push: &mut dyn FnMut(f32)| {
         packed.as_chunks::<4>().0.iter().for_each(|bytes| push(f32::from_le_bytes(*bytes)));
     };
@@ -310,12 +311,16 @@ fn floats(field: &Field, list: &[u8], column: &mut Column) -> Outcome {
         }
         Dtype::Float16 => {
             example::floats(field.level, list, |packed| {
-                each(packed, &mut |value| values.extend(&f16::from_f32(value).to_le_bytes()))
+                each(packed, &mut |value| {
+                    let half = f16::from_f32(value);
+                    let fits = half.is_finite() || !value.is_finite();
+                    push(fits.then(|| half.to_le_bytes()), value, values, &mut outside);
+                })
             })?;
         }
         _ => example::floats(field.level, list, |packed| values.extend(packed))?,
     }
-    Ok(())
+    all_fit(field, outside)
 }
 
 fn ints(field: &Field, list: &[u8], column: &mut Column) -> Outcome {
@@ -324,48 +329,49 @@ fn ints(field: &Field, list: &[u8], column: &mut Column) -> Outcome {
     match field.dtype {
         Dtype::Int64 => example::ints(field.level, list, |value| values.extend(&value.to_le_bytes()))?,
         Dtype::Int32 => example::ints(field.level, list, |value| {
-            push(i32::try_from(value).map(i32::to_le_bytes), value, values, &mut outside)
+            push(i32::try_from(value).ok().map(i32::to_le_bytes), value, values, &mut outside)
         })?,
         Dtype::Int16 => example::ints(field.level, list, |value| {
-            push(i16::try_from(value).map(i16::to_le_bytes), value, values, &mut outside)
+            push(i16::try_from(value).ok().map(i16::to_le_bytes), value, values, &mut outside)
         })?,
         Dtype::Int8 => example::ints(field.level, list, |value| {
-            push(i8::try_from(value).map(i8::to_le_bytes), value, values, &mut outside)
+            push(i8::try_from(value).ok().map(i8::to_le_bytes), value, values, &mut outside)
         })?,
         Dtype::Uint64 => example::ints(field.level, list, |value| {
-            push(u64::try_from(value).map(u64::to_le_bytes), value, values, &mut outside)
+            push(u64::try_from(value).ok().map(u64::to_le_bytes), value, values, &mut outside)
         })?,
         Dtype::Uint32 => example::ints(field.level, list, |value| {
-            push(u32::try_from(value).map(u32::to_le_bytes), value, values, &mut outside)
+            push(u32::try_from(value).ok().map(u32::to_le_bytes), value, values, &mut outside)
         })?,
         Dtype::Uint16 => example::ints(field.level, list, |value| {
-            push(u16::try_from(value).map(u16::to_le_bytes), value, values, &mut outside)
+            push(u16::try_from(value).ok().map(u16::to_le_bytes), value, values, &mut outside)
         })?,
         Dtype::Bool => example::ints(field.level, list, |value| {
-            let truth = u8::try_from(value).ok().filter(|value| *value < 2).map(|value| [value]).ok_or(());
+            let truth = u8::try_from(value).ok().filter(|value| *value < 2).map(|value| [value]);
             push(truth, value, values, &mut outside);
         })?,
         _ => example::ints(field.level, list, |value| {
-            push(u8::try_from(value).map(u8::to_le_bytes), value, values, &mut outside)
+            push(u8::try_from(value).ok().map(u8::to_le_bytes), value, values, &mut outside)
         })?,
     }
-    match outside {
-        None => Ok(()),
-        Some(value) => {
-            let dtype = format!("{:?}", field.dtype).to_lowercase();
-            Err(problem(field, format!("holds the value {value}, which is no {dtype}")))
-        }
+    all_fit(field, outside)
+}
+
+/// Append a value as the bytes it has in its new type, or note the first one that has none.
+fn push<const N: usize, T: Copy>(
+    bytes: Option<[u8; N]>,
+    value: T,
+    values: &mut crate::buffer::Bytes,
+    outside: &mut Option<T>,
+) {
+    match bytes {
+        Some(bytes) => values.extend(&bytes),
+        None => *outside = Some(outside.unwrap_or(value)),
     }
 }
 
-fn push<const N: usize, E>(
-    bytes: Result<[u8; N], E>,
-    value: i64,
-    values: &mut crate::buffer::Bytes,
-    outside: &mut Option<i64>,
-) {
-    match bytes {
-        Ok(bytes) => values.extend(&bytes),
-        Err(_) => *outside = Some(outside.unwrap_or(value)),
-    }
+fn all_fit(field: &Field, outside: Option<impl Debug>) -> Outcome {
+    let Some(value) = outside else { return Ok(()) };
+    let dtype = format!("{:?}", field.dtype).to_lowercase();
+    Err(problem(field, format!("holds the value {value:?}, which is no {dtype}")))
 }

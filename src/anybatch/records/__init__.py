@@ -15,7 +15,7 @@ from anybatch.records.reshard import Resharded, reshard
 from anybatch.records.seen import Seen
 from anybatch.records.shards import Paths, Shard, find_files, find_shards
 from anybatch.records.sizes import Sizes
-from anybatch.records.threads import usable_cores
+from anybatch.records.threads import give_way, usable_cores, work_until
 from anybatch.records.verify import index_shards, verify
 from anybatch.records.write import write
 
@@ -49,6 +49,7 @@ __all__ = [
     "build_index",
     "find_files",
     "find_shards",
+    "give_way",
     "index_shards",
     "infer_features",
     "infer_from",
@@ -65,5 +66,6 @@ __all__ = [
     "take_rows",
     "usable_cores",
     "verify",
+    "work_until",
     "write",
 ]

@@ -250,7 +250,8 @@ def _held(values: Column) -> str:
 
 def _gathered(values: Any, offsets: Offsets, stretches: NDArray[np.int64]) -> tuple[Any, Offsets]:
     starts, ends = offsets[:-1][stretches], offsets[1:][stretches]
-    moved = np.zeros(len(stretches) + 1, dtype=np.int64)
+    moved: Any = aligned_empty((len(stretches) + 1,), np.int64)
+    moved[0] = 0
     np.cumsum(ends - starts, out=moved[1:])
     if isinstance(values, np.ndarray) and moved[-1] > _SHORT * len(stretches):
         # stretch by stretch: the position of each single byte would take eight times the memory
@@ -258,7 +259,9 @@ def _gathered(values: Any, offsets: Offsets, stretches: NDArray[np.int64]) -> tu
         copy = aligned_empty((int(moved[-1]), *values.shape[1:]), values.dtype)
         return np.concatenate([values[:0], *parts], out=copy), moved
     positions = np.arange(moved[-1]) + np.repeat(starts - moved[:-1], ends - starts)
-    return (aligned_rows(values, positions) if isinstance(values, np.ndarray) else values.take(positions)), moved
+    return (
+        aligned_rows(values, positions) if isinstance(values, np.ndarray) else values.take(positions)
+    ), moved
 
 
 def _dense(values: Column, padding: Any) -> NDArray[Any]:

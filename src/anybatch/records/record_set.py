@@ -1,11 +1,11 @@
 """Shards with what to take from them: opened, numbered, read in batches."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from anybatch.records.dtypes import BYTES
 from anybatch.records.features import Bytes, Feature, native_fields
 from anybatch.records.index import Progress, keep_index, load_indexes, load_or_build_all
 from anybatch.records.ledger import Ledger
+from anybatch.records.reading import Meter, Reading
 from anybatch.records.shards import Shard
 from anybatch.records.threads import usable_cores
 
@@ -31,15 +32,6 @@ DEFAULT_LIMIT_BYTES = 256 << 20
 _UNKNOWN_ROW_BYTES = 1024
 
 _log = logging.getLogger("anybatch")
-
-
-class Meter(Protocol):
-    """Whoever wants to know what reading holds and how long it is waited for."""
-
-    live_bytes: Callable[[], int] | None
-
-    def waiting(self) -> AbstractContextManager[None]:
-        """Count the time inside."""
 
 
 @dataclass(frozen=True)
@@ -94,11 +86,14 @@ class RecordSet:
         """Yield what `in_file_order` yields as the native module has it, `most` records at a time."""
         known = load_indexes(self.shards)
         self._note_known(known)
-        reader = self._reader(known, batch_size, most=most, threads=threads, limit_bytes=limit_bytes)
-        for batch in self._read(reader, meter):
-            known = self._learn(reader, known)
-            yield batch
-        known = self._learn(reader, known)
+        reading = self._reading(
+            known, batch_size, most=most, threads=threads, limit_bytes=limit_bytes, meter=meter
+        )
+        with closing(reading):
+            for batch in self._noted(reading):
+                known = self._learn(reading, known)
+                yield batch
+            known = self._learn(reading, known)
         self._check_empty(known)
         self.ledger.judge(sum(index.records for index in known if index is not None))
 
@@ -114,18 +109,21 @@ class RecordSet:
         meter: Meter | None = None,
     ) -> Iterator[Batch]:
         """Yield batches of records by number, from position `start` of the given order on."""
-        reader = self._reader(
-            self.indexes(),
+        indexes = self.indexes()
+        reading = self._reading(
+            indexes,
             batch_size,
             most=most,
             order=order,
             start=start,
             threads=threads,
             limit_bytes=limit_bytes,
+            meter=meter,
         )
-        yield from self._read(reader, meter)
+        with closing(reading):
+            yield from self._noted(reading, sum(index.records for index in indexes))
 
-    def _reader(
+    def _reading(
         self,
         indexes: Iterable[Index | None],
         batch_size: int,
@@ -135,9 +133,10 @@ class RecordSet:
         start: int = 0,
         threads: int | None = None,
         limit_bytes: int = DEFAULT_LIMIT_BYTES,
-    ) -> Reader:
+        meter: Meter | None = None,
+    ) -> Reading:
         threads = threads or usable_cores()
-        return Reader(
+        reader = Reader(
             [
                 (shard.path, shard.compression, index)
                 for shard, index in zip(self.shards, indexes, strict=True)
@@ -153,13 +152,16 @@ class RecordSet:
             depth=threads + 2,
             limit_bytes=limit_bytes,
         )
+        return Reading(reader, meter)
 
-    def _read(self, reader: Reader, meter: Meter | None) -> Iterator[Batch]:
-        if meter is not None:
-            meter.live_bytes = lambda: sum(reader.stats()[:2])
-        while (batch := _waited_for(reader, meter)) is not None:
-            met = ((self.shards[shard].path, at, size, why) for shard, at, size, why in batch.damaged)
-            self.ledger.add(met)
+    def _noted(self, reading: Reading, records: int | None = None) -> Iterator[Batch]:
+        """Yield the batches that have rows, with damage noted and, once all are numbered, judged."""
+        for batch in reading.batches():
+            if batch.damaged:
+                met = ((self.shards[shard].path, at, size, why) for shard, at, size, why in batch.damaged)
+                self.ledger.add(met)
+                if records is not None:
+                    self.ledger.judge(records)
             if batch.rows:
                 yield batch
 
@@ -172,8 +174,8 @@ class RecordSet:
             for (name, feature), column in zip(self.features.items(), batch.columns, strict=True)
         }
 
-    def _learn(self, reader: Reader, known: list[Index | None]) -> list[Index | None]:
-        for number, index in reader.learnt():
+    def _learn(self, reading: Reading, known: list[Index | None]) -> list[Index | None]:
+        for number, index in reading.learnt():
             keep_index(self.shards[number], index)
             known = [*known[:number], index, *known[number + 1 :]]
         return known
@@ -199,13 +201,6 @@ class RecordSet:
             raise NothingToRead(empty)
         for path in empty:
             _log.info("%s holds no records", path)
-
-
-def _waited_for(reader: Reader, meter: Meter | None) -> Batch | None:
-    if meter is None:
-        return reader.next()
-    with meter.waiting():
-        return reader.next()
 
 
 def _column_bytes(form: str, dtype: str, count: int) -> int:

@@ -27,7 +27,7 @@ def on_threads(make: Callable[[Given], Made], given: Iterable[Given]) -> Iterato
     """Yield `make(each)` in order, for work that is native and lets other threads run."""
     stop = threading.Event()
     pool = ThreadPoolExecutor(
-        usable_cores(), thread_name_prefix="anybatch", initializer=_begin, initargs=(stop,)
+        usable_cores(), thread_name_prefix="anybatch", initializer=work_until, initargs=(stop,)
     )
     try:
         yield from pool.map(make, given)
@@ -44,5 +44,6 @@ def give_way() -> None:
         raise Abandoned
 
 
-def _begin(stop: threading.Event) -> None:
+def work_until(stop: threading.Event) -> None:
+    """Make `give_way` end the work of this thread once `stop` is set."""
     _worker.stop = stop

@@ -2,13 +2,13 @@
 
 import os
 import re
-import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sized
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anybatch._native import Writer, encode_example
 from anybatch.errors import BadFeature
@@ -17,6 +17,7 @@ from anybatch.records.record_set import RecordSet
 from anybatch.records.shards import Shard, named_compression
 from anybatch.records.whole_files import WholeFiles, refuse_existing
 
+_TEXT = (bytes, bytearray, memoryview, str)
 _SUFFIX = re.compile(r"(\.tfrecords?)?(\.gz|\.zlib)?$", re.IGNORECASE)
 
 
@@ -37,13 +38,17 @@ def write(
         raise ValueError(f"shards is {shards}; write at least 1")
     files = shard_names(os.fspath(path), shards)
     packed = named_compression(compression)
-    encoded = map(encode, records)
-    if shards > 1 and not isinstance(records, Sized):
-        return _write_of_unknown_length(files, encoded, packed, overwrite=overwrite)
-    counts = even_counts(len(records), shards) if isinstance(records, Sized) else [None]
-    with new_shards(files, packed, overwrite=overwrite) as writers:
-        for writer, count in zip(writers, counts, strict=True):
-            _write_some(writer, encoded, count)
+    if not overwrite:
+        refuse_existing(files)
+    encoded: Iterator[bytes] = map(encode, records)
+    with ExitStack() as stack:
+        whole = stack.enter_context(WholeFiles(overwrite=overwrite))
+        total = _length(records) if shards > 1 else 0
+        if total is None:
+            # written once, counted, then dealt out: memory stays small and the order is kept
+            spool = stack.enter_context(whole.scratch_folder(Path(files[0]))) / "spool"
+            total, encoded = _spool(encoded, spool), spooled(spool)
+        _deal(encoded, even_counts(total, shards), shard_writers(whole, files, packed))
     return files
 
 
@@ -73,20 +78,6 @@ def even_counts(records: int, shards: int) -> list[int]:
     return [each + (number < more) for number in range(shards)]
 
 
-@contextmanager
-def new_shards(files: list[str], compression: str, *, overwrite: bool = False) -> Iterator[Iterator[Writer]]:
-    """Give writers of new files, which get their names when all of them are complete, and else vanish.
-
-    Each is finished when the next is asked for: ten thousand shards are not ten thousand open files.
-    """
-    if not overwrite:
-        refuse_existing(files)
-    with WholeFiles(overwrite=overwrite) as whole:
-        writers = shard_writers(whole, files, compression)
-        yield writers
-        finish_all(writers)
-
-
 def shard_writers(whole: WholeFiles, files: Iterable[str], compression: str) -> Iterator[Writer]:
     """Yield a writer per file; each is finished when the next one is asked for."""
     for file in files:
@@ -113,45 +104,104 @@ def encode(record: Any) -> bytes:
 def _encoded(name: str, value: Any) -> tuple[str, str, bytes | list[bytes]]:
     if not isinstance(name, str):
         raise BadFeature(repr(name), f"its name is of type {type(name).__name__}; names are str")
-    strings = _strings(value)
-    if strings is not None:
-        return name, "bytes", strings
+    _utf8(name, name)
     if isinstance(value, RaggedColumn):
         raise BadFeature(name, "it holds lists in lists, which a tf.train.Example cannot")
-    if isinstance(value, list | tuple) and not value:
+    strings = _strings(name, value)
+    if strings is not None:
+        return name, "bytes", strings
+    array = _array(name, value)
+    if isinstance(value, list | tuple) and not array.size:
         # of what kind an empty list would be, nobody can tell
         return name, "nothing", b""
-    array = np.asarray(value)
+    outside = _outside_int64(value, array)
+    if outside is not None:
+        raise BadFeature(name, f"it holds {outside}, which no int64 can hold")
     if array.dtype.kind == "f":
-        return name, "float", array.astype("<f4").tobytes()
+        return name, "float", _float32(name, array).tobytes()
     if array.dtype.kind in "iub":
-        if array.dtype.kind == "u" and array.max(initial=0) > np.iinfo(np.int64).max:
-            raise BadFeature(name, f"it holds {array.max()}, more than an int64 can")
         return name, "int64", array.astype("<i8").tobytes()
     kinds = "numbers, bools, bytes, str, and arrays or lists of one of them"
     raise BadFeature(name, f"it holds {_described(value, array)}; a record can hold {kinds}")
 
 
-def _strings(value: Any) -> list[bytes] | None:
+def _strings(name: str, value: Any) -> list[bytes] | None:
     """Return bytes values as a list of them, or None if the value is something else."""
-    if isinstance(value, bytes | bytearray | memoryview):
-        return [bytes(value)]
-    if isinstance(value, str):
-        return [value.encode()]
     if isinstance(value, BytesColumn):
         return value.to_list()
-    if isinstance(value, np.ndarray) and value.dtype.kind in "OSU":
+    if isinstance(value, _TEXT):
+        value = [value]
+    elif isinstance(value, np.ndarray) and value.dtype.kind in "OSU":
         # objects are what bytes values are read as, and so is an empty list of them
         value = value.reshape(-1).tolist()
     elif not isinstance(value, list | tuple) or not value:
         return None
-    if not all(isinstance(one, bytes | str) for one in value):
+    if not all(isinstance(one, _TEXT) for one in value):
         return None
-    return [one.encode() if isinstance(one, str) else one for one in value]
+    return [_utf8(name, one) if isinstance(one, str) else bytes(one) for one in value]
 
 
-def _described(value: Any, array: np.ndarray[Any, Any]) -> str:
+def _utf8(name: str, text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        problem = f"{text!a} holds half of a surrogate pair, which UTF-8 has not; write bytes"
+        raise BadFeature(name.encode("ascii", "backslashreplace").decode(), problem) from None
+
+
+def _array(name: str, value: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        problem = "it holds lists of different lengths, which a tf.train.Example cannot"
+        raise BadFeature(name, problem) from None
+
+
+def _outside_int64(value: Any, array: NDArray[Any]) -> int | None:
+    """Return an integer that is too large. NumPy makes floats or objects of a list with such a one."""
+    low, high = int(np.iinfo(np.int64).min), int(np.iinfo(np.int64).max)
+    if array.dtype.kind == "u":
+        largest = int(array.max(initial=0))
+        return largest if largest > high else None
+    if not isinstance(value, int | list | tuple) or not _may_be_too_large(array):
+        return None
+    given = list(np.asarray(value, dtype=object).flat)
+    if not all(isinstance(one, int) for one in given):
+        return None
+    return next((one for one in given if not low <= one <= high), None)
+
+
+def _may_be_too_large(array: NDArray[Any]) -> bool:
+    return array.dtype.kind == "O" or (array.dtype.kind == "f" and bool((np.abs(array) >= 2.0**63).any()))
+
+
+def _float32(name: str, array: NDArray[Any]) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        stored = array.astype("<f4")
+    if array.dtype.itemsize > stored.dtype.itemsize:
+        lost = np.isinf(stored) & np.isfinite(array)
+        if lost.any():
+            raise BadFeature(name, f"it holds {array[lost].flat[0]}, which no float32 can hold")
+    return stored
+
+
+def _described(value: Any, array: NDArray[Any]) -> str:
     return type(value).__name__ if array.dtype.kind == "O" else f"values of type {array.dtype}"
+
+
+def _length(records: Iterable[Any]) -> int | None:
+    """Return how many records there are, or None if only reading them tells."""
+    try:
+        return len(records)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def _deal(records: Iterator[bytes], counts: list[int], writers: Iterator[Writer]) -> None:
+    """Write so many records into each file, and into the last one all that are left."""
+    for writer, count in zip(writers, [*counts[:-1], None], strict=True):
+        _write_some(writer, records, count)
+    finish_all(writers)
 
 
 def _write_some(writer: Writer, records: Iterator[bytes], count: int | None) -> None:
@@ -164,26 +214,13 @@ def _write_some(writer: Writer, records: Iterator[bytes], count: int | None) -> 
         written += 1
 
 
-def _write_of_unknown_length(
-    files: list[str], records: Iterator[bytes], packed: str, *, overwrite: bool
-) -> list[str]:
-    """Write everything once, count it, then deal it out: memory stays small and the order is kept."""
-    with ExitStack() as stack:
-        writers = stack.enter_context(new_shards(files, packed, overwrite=overwrite))
-        folder = Path(files[0]).parent
-        folder.mkdir(parents=True, exist_ok=True)
-        spool = Path(
-            stack.enter_context(tempfile.TemporaryDirectory(prefix=".anybatch-", dir=folder)), "spool"
-        )
-        all_of_it = Writer(spool, "")
-        _write_some(all_of_it, records, None)
-        total = all_of_it.records
-        all_of_it.finish()
-        counts = even_counts(total, len(files))
-        again = spooled(spool)
-        for writer, count in zip(writers, counts, strict=True):
-            _write_some(writer, again, count)
-    return files
+def _spool(records: Iterator[bytes], path: Path) -> int:
+    """Write all records into one plain file; return how many there are."""
+    writer = Writer(path, "")
+    _write_some(writer, records, None)
+    total = writer.records
+    writer.finish()
+    return total
 
 
 def spooled(path: Path) -> Iterator[bytes]:

@@ -3,9 +3,10 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 from anybatch.errors import DoesNotFit
+from anybatch.records import give_way, work_until
 from anybatch.stream.chunk import Chunk, close
 from anybatch.stream.meters import Meter
 
@@ -14,7 +15,10 @@ def in_order(
     change: Callable[[Chunk], Chunk], chunks: Iterator[Chunk], threads: int, meter: Meter
 ) -> Iterator[Chunk]:
     """Yield `change(chunk)` for every chunk, a few computed ahead on threads, as many as the bound allows."""
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="anybatch-map")
+    stop = threading.Event()
+    pool = ThreadPoolExecutor(
+        threads, thread_name_prefix="anybatch-map", initializer=work_until, initargs=(stop,)
+    )
     under_way = _UnderWay(meter)
     try:
         for chunk in chunks:
@@ -24,6 +28,7 @@ def in_order(
         while under_way:
             yield under_way.first()
     finally:
+        stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
         # an exception on its way to the user holds this frame, and with it what reads ahead
         close(chunks)
@@ -58,7 +63,7 @@ class _UnderWay:
         n_bytes, future = self._futures.popleft()
         try:
             with self._meter.waiting():
-                made = future.result()
+                made = _result(future)
         finally:
             self._meter.hold(-n_bytes)
         given = max(1, int(n_bytes / (1 + self._growth)))
@@ -71,6 +76,14 @@ class _UnderWay:
 
     def _with_result(self, n_bytes: int) -> int:
         return int(n_bytes * (1 + self._growth))
+
+
+def _result(future: Future[Chunk]) -> Chunk:
+    """Return what a future gives, unless whoever waits for it is waited for no longer."""
+    while not future.done():
+        give_way()
+        wait([future], timeout=0.1)
+    return future.result()
 
 
 def prefetched(chunks: Iterator[Chunk], depth: int, meter: Meter) -> Iterator[Chunk]:
@@ -95,18 +108,18 @@ class _Ready:
         self._chunks: deque[Chunk] = deque()
         self._changed = threading.Condition()
         self._ended = False
-        self._stopped = False
+        self.stopped = threading.Event()
         self._failure: BaseException | None = None
 
     def put(self, chunk: Chunk) -> bool:
         """Add a chunk when there is room; False if nobody wants it any more."""
         with self._changed:
-            self._changed.wait_for(lambda: self._stopped or self._has_room_for(chunk))
-            if not self._stopped:
+            self._changed.wait_for(lambda: self.stopped.is_set() or self._has_room_for(chunk))
+            if not self.stopped.is_set():
                 self._meter.hold(chunk.nbytes)
                 self._chunks.append(chunk)
                 self._changed.notify_all()
-            return not self._stopped
+            return not self.stopped.is_set()
 
     def end(self, failure: BaseException | None) -> None:
         """Nothing comes any more, or a failure does."""
@@ -133,7 +146,7 @@ class _Ready:
     def stop(self) -> None:
         """Let whoever fills this end."""
         with self._changed:
-            self._stopped = True
+            self.stopped.set()
             self._chunks.clear()
             self._changed.notify_all()
 
@@ -144,6 +157,7 @@ class _Ready:
 
 def _fill(ready: _Ready, chunks: Iterator[Chunk]) -> None:
     failure: BaseException | None = None
+    work_until(ready.stopped)
     try:
         for chunk in chunks:
             if not ready.put(chunk):

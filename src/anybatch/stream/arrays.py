@@ -53,8 +53,8 @@ class Arrays(Stage):
         return Addressed(self).open(run, state)
 
     def open_in(self, run: Run, steps: tuple[Step, ...], start: int) -> Iterator[Chunk]:
-        order = Order(self.rows, native_steps(steps, run.epoch, self._row_bytes))
-        for first, last, ends_batch in _parts(start, len(order), run, self._row_bytes()):
+        order = Order(self.rows, native_steps(steps, run.epoch, self.mean_bytes))
+        for first, last, ends_batch in _parts(start, len(order), run, self.mean_bytes()):
             numbers = int64s(order.records(first, last))
             yield Chunk(
                 value=self._rows(numbers, in_order=not steps),
@@ -71,7 +71,7 @@ class Arrays(Stage):
             return rows_between(self.arrays, int(numbers[0]), int(numbers[-1]) + 1)
         return rows_at(self.arrays, numbers)
 
-    def _row_bytes(self) -> int:
+    def mean_bytes(self) -> int:
         return bytes_of(self.arrays) // max(1, self.rows)
 
     def length(self) -> int:

@@ -45,10 +45,12 @@ class Batch(Operation):
 
     def _groups(self, run: Run, state: State) -> Iterator[list[Chunk]]:
         chunks = self.parent.open(run, state)
-        groups = _by_position(chunks) if self._by_position else _by_count(chunks, self.size)
-        for parts in groups:
-            asked = sum(part.asked if self._by_position else part.rows for part in parts)
-            if asked == self.size or not self.drop_remainder:
+        if self._by_position:
+            groups = _by_position(chunks, self.size, state["position"] if state else 0)
+        else:
+            groups = _by_count(chunks, self.size)
+        for parts, full in groups:
+            if full or not self.drop_remainder:
                 yield parts
 
     @property
@@ -78,16 +80,29 @@ class Batch(Operation):
         return f"batch({self.size}{', drop_remainder=True' * self.drop_remainder})"
 
 
-def _by_position(chunks: Iterator[Chunk]) -> Iterator[list[Chunk]]:
+def _by_position(chunks: Iterator[Chunk], size: int, start: int) -> Iterator[tuple[list[Chunk], bool]]:
+    """Yield the parts of each batch, and whether it has its full range of positions.
+
+    A part of which every record is damaged never comes, be it the last one of its batch.
+    """
     parts: list[Chunk] = []
+    end = start
     for chunk in chunks:
+        behind = chunk.stamp(chunk.rows - 1)["position"]
+        if parts and behind > end:
+            yield parts, True
+            parts = []
+        end = max(end, start + -(-(behind - start) // size) * size)
         parts.append(chunk)
         if chunk.ends_batch:
-            yield parts
+            yield parts, behind == end
             parts = []
+    if parts:
+        yield parts, False
 
 
-def _by_count(chunks: Iterator[Chunk], size: int) -> Iterator[list[Chunk]]:
+def _by_count(chunks: Iterator[Chunk], size: int) -> Iterator[tuple[list[Chunk], bool]]:
+    """Yield the parts of each batch, and whether it is full."""
     parts: list[Chunk] = []
     missing = size
     for chunk in chunks:
@@ -97,10 +112,11 @@ def _by_count(chunks: Iterator[Chunk], size: int) -> Iterator[list[Chunk]]:
             parts.append(part)
             start, missing = start + part.rows, missing - part.rows
             if not missing:
-                yield parts
+                yield parts, True
                 parts, missing = [], size
     if parts:
-        yield parts
+        # the rest of a chunk begins anywhere in its memory
+        yield parts if len(parts) > 1 else [parts[0].copied()], False
 
 
 def _check_room(parts: list[Chunk], meter: Meter) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from anybatch.stream.structure import Structure, as_columns, bytes_of, joined, rows_between
+from anybatch.stream.structure import Structure, as_columns, bytes_of, joined, rows_at, rows_between
 
 NUMBER_BITS = 48
 """A record's number is that within its source; above these bits stands which of several sources that is."""
@@ -53,6 +53,10 @@ class Chunk:
             stamp=_behind(self.stamp, start),
             whole=self.whole,
         )
+
+    def copied(self) -> "Chunk":
+        """Return the same rows in memory of their own."""
+        return self if self.whole else self.with_value(rows_at(self.value, np.arange(self.rows)))
 
     @property
     def nbytes(self) -> int:

@@ -1,16 +1,16 @@
 """Functions that users pass: called so that a failure says where it happened."""
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
 from anybatch.errors import UserFunctionFailed
+from anybatch.records import give_way
 from anybatch.stream.chunk import NUMBER_BITS, Chunk
-from anybatch.stream.structure import records
+from anybatch.stream.structure import as_columns, records
 
 
 def taking(function: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -35,18 +35,18 @@ def made_of_each(
     made: list[Any] = []
     try:
         for element in [chunk.value] if chunk.whole else records(chunk.value):
-            made.append(call(element))  # noqa: PERF401 - a failure has to know how many there are
+            give_way()
+            made.append(call(element))
     except Exception as cause:
         at = len(made)
         raise _failure(stage, function, chunk if chunk.whole else chunk.cut(at, at + 1), cause) from cause
     return made
 
 
-@contextmanager
-def calling(stage: str, function: Callable[..., Any], chunk: Chunk) -> Iterator[None]:
-    """Turn whatever the function raises into an error that names stage, function and records."""
+def made_of_all(stage: str, function: Callable[..., Any], chunk: Chunk, call: Callable[[Any], Any]) -> Any:
+    """Return what calling a user's function makes of the columns of a chunk. A failure names the records."""
     try:
-        yield
+        return call(as_columns(chunk.value))
     except Exception as cause:
         raise _failure(stage, function, chunk, cause) from cause
 

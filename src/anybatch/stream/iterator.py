@@ -11,7 +11,7 @@ from anybatch.stream.chunk import Chunk, Stamp, State, close
 from anybatch.stream.epoch import Epoch
 from anybatch.stream.filter import Filter
 from anybatch.stream.limits import LimitMemory, Prefetch
-from anybatch.stream.order import CannotMerge, OneToOne, check_mergeable, merged
+from anybatch.stream.order import CannotMerge, Kept, OneToOne, addressed, check_mergeable, merged
 from anybatch.stream.run import Run
 from anybatch.stream.several import Several
 from anybatch.stream.slices import Shard
@@ -88,12 +88,12 @@ class StreamIterator(Iterator[Any]):
 
     def set_state(self, state: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
         """Go on where a state was taken. A list: the states of all workers, for any number of new ones."""
-        several: list[Any] = list(state) if isinstance(state, list | tuple) else [state]
-        for one in several:
-            self._check(one)
-        at = self._merged(several) if isinstance(state, list | tuple) else self._own(several[0])
+        if isinstance(state, list | tuple):
+            epoch, at = self._merged(state)
+        else:
+            epoch, at = self._own(state)
         self._stop()
-        self._run = self._run.at_epoch(several[0]["epoch"])
+        self._run = self._run.at_epoch(epoch)
         self._state, self._passed = at, None
 
     def _check(self, state: Any) -> None:
@@ -102,27 +102,26 @@ class StreamIterator(Iterator[Any]):
         if state["stream"] != fingerprint(self._stage):
             raise ValueError("the state was taken from another stream: other operations, or in another order")
 
-    def _own(self, state: Mapping[str, Any]) -> State:
+    def _own(self, state: Any) -> tuple[int, State]:
+        self._check(state)
         if state["shard"] != _shard(self._stage):
             raise ValueError(
                 "the state was taken from another worker; a list of the states of all workers is what any "
                 "number of them can go on from"
             )
-        return state["at"]
+        return state["epoch"], state["at"]
 
-    def _merged(self, states: list[Mapping[str, Any]]) -> State:
-        states = sorted(states, key=lambda one: one["shard"] or [1, 0])
-        if [one["shard"] or [1, 0] for one in states] != [
-            [len(states), index] for index in range(len(states))
-        ]:
-            shards = ", ".join(
-                f"{index} of {count}" for count, index in (one["shard"] or [1, 0] for one in states)
-            )
-            raise CannotMerge(f"the states are of the shards {shards or 'none'}; all of one run are needed")
-        if len({one["epoch"] for one in states}) > 1:
+    def _merged(self, states: Sequence[Any]) -> tuple[int, State]:
+        check_mergeable(_below(self._stage))
+        for state in states:
+            self._check(state)
+        shards = sorted((*(state["shard"] or (1, 0)), at) for at, state in enumerate(states))
+        if not states or [shard[:2] for shard in shards] != [(len(states), at) for at in range(len(states))]:
+            found = ", ".join(f"{index} of {count}" for count, index, _ in shards) or "none"
+            raise CannotMerge(f"the states are of the shards {found}; all of one run are needed")
+        if len({state["epoch"] for state in states}) > 1:
             raise CannotMerge("the states are of different epochs; all of one run are needed")
-        check_mergeable(_ordered_below(self._stage))
-        return merged([one["at"] for one in states])
+        return states[0]["epoch"], merged([states[at]["at"] for _, _, at in shards])
 
     def close(self) -> None:
         """End what works ahead, and forget the place."""
@@ -136,20 +135,22 @@ class StreamIterator(Iterator[Any]):
         self._chunks, self._chunk, self._row = None, None, 0
 
 
-def _ordered_below(stage: Stage) -> Stage:
+def _below(stage: Stage) -> Stage:
     """Return the stage below everything that hands states on as they are."""
-    while isinstance(stage, OneToOne | Filter | Batch | Epoch):
+    while isinstance(stage, OneToOne | Filter | Batch | Epoch | Kept):
         stage = stage.parent
     return stage
 
 
+def _worker(stage: Stage) -> Shard | None:
+    """Return what makes the stream that of one worker among others: a shard as the last change of order."""
+    below = _below(stage)
+    return below if isinstance(below, Shard) and addressed(below) is not None else None
+
+
 def _shard(stage: Stage) -> list[int] | None:
-    """Return how many workers there are and which of them this is, if the stream is one of several."""
-    while isinstance(stage, Operation):
-        if isinstance(stage, Shard):
-            return [stage.count, stage.index]
-        stage = stage.parent
-    return None
+    worker = _worker(stage)
+    return None if worker is None else [worker.count, worker.index]
 
 
 def fingerprint(stage: Stage) -> str:
@@ -157,12 +158,12 @@ def fingerprint(stage: Stage) -> str:
 
     Who shares the work, how far ahead it is done and in how much memory are no part of it.
     """
-    return hashlib.sha256("\n".join(_operations(stage)).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join(_operations(stage, _worker(stage))).encode()).hexdigest()[:16]
 
 
-def _operations(stage: Stage) -> Iterator[str]:
+def _operations(stage: Stage, worker: Shard | None = None) -> Iterator[str]:
     while isinstance(stage, Operation):
-        if not isinstance(stage, Shard | LimitMemory | Prefetch):
+        if stage is not worker and not isinstance(stage, LimitMemory | Prefetch):
             yield stage.described()
         stage = stage.parent
     yield type(stage).__name__

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from anybatch.stream.chunk import Chunk, State
-from anybatch.stream.functions import calling, made_of_each, taking
+from anybatch.stream.functions import made_of_all, made_of_each, taking
 from anybatch.stream.order import OneToOne, run_map
 from anybatch.stream.run import Run
 from anybatch.stream.seeds import generator, seeds_of
 from anybatch.stream.stage import HOLDING_WEIGHT
-from anybatch.stream.structure import Loose, as_columns, row_count
+from anybatch.stream.structure import Loose, row_count
 
 
 class Mapped(OneToOne):
@@ -36,11 +36,11 @@ class Map(Mapped):
     columnwise: bool
 
     def change(self, chunk: Chunk) -> Chunk:
+        call = taking(self.function)
         if not (chunk.whole or self.columnwise):
-            return chunk.with_value(Loose(made_of_each("map", self.function, chunk, taking(self.function))))
-        with calling("map", self.function, chunk):
-            columns = as_columns(chunk.value)
-            return chunk.with_value(_checked(taking(self.function)(columns), chunk))
+            return chunk.with_value(Loose(made_of_each("map", self.function, chunk, call)))
+        made = made_of_all("map", self.function, chunk, lambda columns: _checked(call(columns), chunk))
+        return chunk.with_value(made)
 
     def described(self) -> str:
         return f"map({_name(self.function)}{', batched=True' * self.columnwise})"
@@ -62,10 +62,14 @@ class RandomMap(Mapped):
                 "random_map", self.function, chunk, lambda one: self.function(one, next(each))
             )
             return chunk.with_value(Loose(made))
-        with calling("random_map", self.function, chunk):
-            if self.columnwise:
-                return chunk.with_value(_checked(self.function(as_columns(chunk.value), seeds), chunk))
-            return chunk.with_value(self.function(chunk.value, generator(np.bitwise_xor.reduce(seeds))))
+        random = seeds if self.columnwise else generator(np.bitwise_xor.reduce(seeds))
+        made = made_of_all(
+            "random_map",
+            self.function,
+            chunk,
+            lambda columns: _checked(self.function(columns, random), chunk),
+        )
+        return chunk.with_value(made)
 
     def described(self) -> str:
         batched = ", batched=True" * self.columnwise

@@ -27,6 +27,9 @@ class Source(Protocol):
     def records(self) -> int:
         """Return how many numbers there are."""
 
+    def mean_bytes(self) -> int:
+        """Return how many bytes a record takes on average: what a window of bytes is counted in."""
+
     def open_in(self, run: Run, steps: tuple[Step, ...], start: int) -> Iterator[Chunk]:
         """Yield the records in the order that the steps make, from position `start` on."""
 
@@ -98,6 +101,8 @@ def addressed(stage: Stage) -> Addressed | None:
     """Return a stage as source, order and maps, or None if positions cannot be computed behind it."""
     if isinstance(stage, Source):
         return Addressed(stage) if stage.numbered else None
+    if isinstance(stage, Kept):
+        return stage.addressed()
     if isinstance(stage, Reordered):
         below = addressed(stage.parent)
         return None if below is None else below.then(stage.step())
@@ -125,6 +130,16 @@ class OneToOne(Operation):
     def change(self, chunk: Chunk) -> Chunk:
         """Return what becomes of a chunk."""
         raise AssertionError("every one-to-one operation says what it does")
+
+
+class Kept(Operation):
+    """An operation that keeps its parent's elements, so that any of them can be had by number."""
+
+    __slots__ = ()
+
+    def addressed(self) -> Addressed:
+        """Return the source of what is kept, and the order it comes in."""
+        raise AssertionError("whatever keeps elements says where")
 
 
 class CannotMerge(AnybatchError, ValueError):
@@ -185,10 +200,15 @@ def _shortened(history: list[list[int]]) -> list[list[int]]:
 def check_mergeable(stage: Stage) -> None:
     """Raise an error unless it can be computed what the workers of such a stream have left over."""
     order = addressed(stage)
+    if order is None and isinstance(stage, Reordered):
+        raise CannotMerge(
+            f"`{stage.described()}` counts off what comes, and so the number of workers cannot change; "
+            "put shard before filter and batch"
+        )
     if order is None:
         raise CannotMerge(
-            f"behind `{stage.described()}` elements are counted and not computed, and the number of workers "
-            "cannot change; put shard before filter and batch"
+            f"behind `{stage.described()}` the number of workers cannot change; "
+            "behind shard there may be map, filter, batch and prefetch"
         )
     names = [name for name, _ in order.steps]
     if "shard" in names[:-1]:

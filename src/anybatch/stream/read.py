@@ -81,13 +81,13 @@ class Records(Stage):
     def open_in(self, run: Run, steps: tuple[Step, ...], start: int) -> Iterator[Chunk]:
         batches = self.record_set.native_ordered(
             run.rows,
-            native_steps(steps, run.epoch, self._mean_bytes),
+            native_steps(steps, run.epoch, self.mean_bytes),
             start=start,
             **self._bounds(run),
         )
         return (self._chunk(batch, run.epoch) for batch in batches)
 
-    def _mean_bytes(self) -> int:
+    def mean_bytes(self) -> int:
         indexes = self.record_set.indexes()
         return sum(index.stream_bytes for index in indexes) // max(1, sum(index.records for index in indexes))
 

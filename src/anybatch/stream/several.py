@@ -4,13 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anybatch.errors import Damage
+from anybatch.records import give_way
 from anybatch.stream.chunk import NUMBER_BITS, Chunk, State, close, epochs_at, epochs_of, wrapping
 from anybatch.stream.run import Run
 from anybatch.stream.seeds import seeds_of
 from anybatch.stream.stage import HOLDING_WEIGHT, Stage
-from anybatch.stream.structure import Structure, joined, rows_at
+from anybatch.stream.structure import joined, rows_at
 
 
 class Several(Stage):
@@ -91,6 +93,7 @@ class Mix(Several):
         chances = (seeds >> np.uint64(11)).astype(np.float64) / 2.0**53
         picks: list[_Pick] = []
         for chance in chances.tolist():
+            give_way()
             supply = _chosen(supplies, self.weights, chance)
             if supply is None:
                 break
@@ -162,21 +165,24 @@ def _dealt(picks: list[_Pick], drawn: int) -> Chunk:
 
     if picks[0].chunk.whole:
         return replace(picks[0].chunk, stamp=stamp)
+    groups = _by_chunk(picks)
+    order = np.argsort(np.concatenate([drawn_at for _, _, drawn_at in groups]))
+    epochs = epochs_of([(epochs_at(chunk.epoch, rows), len(rows)) for chunk, rows, _ in groups])
     return Chunk(
-        value=_rows(picks),
+        value=rows_at(joined([rows_at(chunk.value, rows) for chunk, rows, _ in groups]), order),
         rows=len(picks),
-        numbers=np.array([pick.chunk.numbers[pick.row] for pick in picks]),
-        epoch=epochs_of([(int(epochs_at(pick.chunk.epoch, pick.row)), 1) for pick in picks]),
+        numbers=np.concatenate([chunk.numbers[rows] for chunk, rows, _ in groups])[order],
+        epoch=epochs_at(epochs, order),
         stamp=stamp,
     )
 
 
-def _rows(picks: list[_Pick]) -> Structure:
-    groups: dict[int, list[int]] = {}
+def _by_chunk(picks: list[_Pick]) -> list[tuple[Chunk, NDArray[np.int64], NDArray[np.int64]]]:
+    """Return every chunk that was drawn from, which of its rows, and when they were drawn."""
+    drawn: dict[int, list[int]] = {}
     for at, pick in enumerate(picks):
-        groups.setdefault(id(pick.chunk), []).append(at)
-    parts = [
-        rows_at(picks[ats[0]].chunk.value, np.array([picks[at].row for at in ats])) for ats in groups.values()
+        drawn.setdefault(id(pick.chunk), []).append(at)
+    return [
+        (picks[ats[0]].chunk, np.array([picks[at].row for at in ats]), np.array(ats))
+        for ats in drawn.values()
     ]
-    order = np.argsort(np.concatenate([np.array(ats) for ats in groups.values()]))
-    return rows_at(joined(parts), order)

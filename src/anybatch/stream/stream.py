@@ -1,10 +1,13 @@
 """The stream that users hold: an immutable description with the words of tf.data."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from anybatch.errors import Damage
 from anybatch.stream.batch import Batch
+from anybatch.stream.cache import Cache
 from anybatch.stream.epoch import Epoch
 from anybatch.stream.explain import explained, measured
 from anybatch.stream.filter import Filter
@@ -167,9 +170,32 @@ class Stream:
         depth = None if buffer_size in {None, _AUTOTUNE} else max(1, whole_number(buffer_size, "prefetch"))
         return Stream(Prefetch(self._stage, depth))
 
+    def cache(self, path: str | os.PathLike[str] | None = None, *, name: str | None = None) -> "Stream":
+        """Return the stream decoded once, by the first pass over it, and still shuffled anew each epoch.
+
+        Kept in memory while the limit allows, else in files that are mapped; with `path` always in files, in
+        that folder, where later runs use them again as long as files, features and functions are the same.
+        """
+        return Stream(Cache(self._stage, None if path is None else Path(path)))
+
     def limit_memory(self, limit: str | int) -> "Stream":
         """Return the stream under a hard cap on the bytes it holds."""
         return Stream(LimitMemory(self._stage, parse_size(limit)))
+
+    def to_tf(self, *, element_spec: Any = None) -> Any:
+        """Return a `tf.data.Dataset` of the same elements, without copies; each iteration is the next epoch.
+
+        Shapes come from the features, or from the first elements where functions decide; `element_spec` says
+        them instead, for functions whose results differ more than the first elements show.
+        """
+        from anybatch.stream.interop.tensorflow import dataset
+
+        def begin(epoch: int) -> Run:
+            run = Run(epoch=epoch)
+            self._runs[:] = [run]
+            return run
+
+        return dataset(self._stage, begin, element_spec)
 
     def as_supervised(self, x: Any, y: Any = None, sample_weight: Any = None) -> "Stream":
         """Return tuples for Keras by names, lists or mappings of names; ragged columns padded."""

@@ -6,7 +6,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from anybatch.records import BytesColumn, Column, RaggedColumn, aligned_empty, aligned_rows, row, take_rows
+from anybatch.records import (
+    BytesColumn,
+    Column,
+    RaggedColumn,
+    aligned_copy,
+    aligned_empty,
+    aligned_rows,
+    row,
+    take_rows,
+)
 
 Structure: TypeAlias = Any
 """A leaf, or a tuple or mapping of structures."""
@@ -25,7 +34,8 @@ def mapped(change: Callable[..., Any], first: Structure, *others: Structure) -> 
 
     None is a part that is left out, and stays it.
     """
-    _check_alike(first, others)
+    if others:
+        _check_alike(first, others)
     if first is None:
         return None
     if isinstance(first, Mapping):
@@ -38,17 +48,24 @@ def mapped(change: Callable[..., Any], first: Structure, *others: Structure) -> 
 
 
 def _check_alike(first: Structure, others: Sequence[Structure]) -> None:
-    for other in others:
-        if isinstance(first, Mapping):
-            alike = isinstance(other, Mapping) and other.keys() == first.keys()
-        elif isinstance(first, tuple):
-            alike = isinstance(other, tuple) and len(other) == len(first)
-        else:
-            alike = not isinstance(other, dict | tuple) and (other is None) == (first is None)
-        if not alike:
-            raise ValueError(
-                f"elements of a stream have one structure; these have {_shape(first)} and {_shape(other)}"
-            )
+    # as often as there are records: by sets that C fills, and one by one only if something is wrong
+    kind = _kind(type(first))
+    alike = all(_kind(other) is kind for other in set(map(type, others)))
+    if alike and kind is not object:
+        alike = set(map(_outline, others)) == {_outline(first)}
+    if not alike:
+        other = next(other for other in others if _shape(other) != _shape(first))
+        raise ValueError(
+            f"elements of a stream have one structure; these have {_shape(first)} and {_shape(other)}"
+        )
+
+
+def _kind(of: type) -> type:
+    return next((kind for kind in (Mapping, tuple, type(None)) if issubclass(of, kind)), object)
+
+
+def _outline(structure: Structure) -> Any:
+    return frozenset(structure) if isinstance(structure, Mapping) else structure and len(structure)
 
 
 def _shape(structure: Structure) -> str:
@@ -219,7 +236,7 @@ def _column_of(values: Sequence[Any]) -> Column:
     if len({array.shape for array in arrays}) == 1 and not lists:
         return _stacked(arrays)
     if len({array.shape[1:] for array in arrays}) == 1 and all(array.ndim for array in arrays):
-        flat = np.concatenate(arrays)
+        flat = _aligned(np.concatenate, arrays, (sum(map(len, arrays)), *arrays[0].shape[1:]))
         rows = _strings(list(flat)) if flat.dtype == object else flat
         return RaggedColumn(rows, _offsets_of(map(len, arrays)))
     shapes = ", ".join(sorted({str(array.shape) for array in arrays})[:4])
@@ -237,4 +254,5 @@ def _stacked(arrays: Sequence[Any]) -> Column:
 
 
 def _strings(values: list[bytes]) -> BytesColumn:
-    return BytesColumn(np.frombuffer(b"".join(values), np.uint8), _offsets_of(map(len, values)))
+    joined_up = np.frombuffer(b"".join(values), np.uint8)
+    return BytesColumn(aligned_copy(joined_up), _offsets_of(map(len, values)))

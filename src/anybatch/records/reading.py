@@ -1,0 +1,46 @@
+"""A native reader at work, and the account that somebody may keep of it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Protocol
+
+from anybatch._native import Batch, Index, Reader
+
+
+class Meter(Protocol):
+    """Whoever wants to know what reading holds and how long it is waited for."""
+
+    live_bytes: Callable[[], int] | None
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Count the time inside."""
+
+
+class Reading:
+    """Batches from a native reader. Closing ends its threads, even while an exception holds on to this."""
+
+    def __init__(self, reader: Reader, meter: Meter | None) -> None:
+        self._reader: Reader | None = reader
+        self._meter = meter
+        if meter is not None:
+            meter.live_bytes = self._held_bytes
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield what the reader gives, to its end or until this is closed."""
+        while self._reader is not None:
+            with nullcontext() if self._meter is None else self._meter.waiting():
+                batch = self._reader.next()
+            if batch is None:
+                return
+            yield batch
+
+    def learnt(self) -> list[tuple[int, Index]]:
+        """Return the indexes of shards that were walked to their end since the last call."""
+        return [] if self._reader is None else self._reader.learnt()
+
+    def close(self) -> None:
+        """End the threads."""
+        self._reader = None
+
+    def _held_bytes(self) -> int:
+        return 0 if self._reader is None else sum(self._reader.stats()[:2])

@@ -1,0 +1,70 @@
+"""What a cache was made from: files, features and functions, as one hash."""
+
+import hashlib
+import os
+import sys
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from anybatch import __version__
+from anybatch.records import RecordSet
+from anybatch.stream.cache_folder import FORMAT
+from anybatch.stream.hashes import Hasher, parts_of
+from anybatch.stream.lifted import every_stage
+from anybatch.stream.limits import LimitMemory, Prefetch
+from anybatch.stream.stage import Stage
+
+
+def fingerprint_of(stage: Stage) -> str:
+    """Return the hash of everything that decides what a stage yields; `Unstable` if there is none."""
+    versions = (FORMAT, __version__, sys.implementation.cache_tag)
+    return Hasher().digest((versions, _Described(stage))).hex()
+
+
+def name_of(stage: Stage) -> str:
+    """Return a short name for a pipeline, which stays when its files change or its functions do."""
+    texts: list[str] = []
+    for one in every_stage(stage):
+        texts.append(one.described())
+        record_set = getattr(one, "record_set", None)
+        if isinstance(record_set, RecordSet):
+            texts += [str(Path(shard.path).absolute()) for shard in record_set.shards]
+    return hashlib.sha256("\n".join(texts).encode(errors="surrogateescape")).hexdigest()[:16]
+
+
+class _Described:
+    """A stage, by what it says of itself and not by its code, which is the library's."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+
+
+@parts_of(_Described)
+def _stage(hasher: Hasher, described: _Described) -> list[bytes]:
+    stage = described.stage
+    while isinstance(stage, LimitMemory | Prefetch):
+        stage = stage.parent
+    if not is_dataclass(stage):
+        raise hasher.unstable(f"a stage of type {type(stage).__name__}")
+    # where a cache below lies is no part of what it holds
+    settings = [field.name for field in fields(stage) if field.compare and field.name != "path"]
+    name = stage.described()
+    values = [hasher.digest(_marked(getattr(stage, setting)), name) for setting in settings]
+    return [type(stage).__name__.encode(), *values]
+
+
+def _marked(value: Any) -> Any:
+    if isinstance(value, Stage):
+        return _Described(value)
+    return tuple(_marked(one) for one in value) if isinstance(value, tuple) else value
+
+
+@parts_of(RecordSet)
+def _record_set(hasher: Hasher, record_set: RecordSet) -> list[bytes]:
+    files = []
+    for shard in record_set.shards:
+        found = os.stat(shard.path)  # noqa: PTH116 - there may be ten thousand of them
+        files.append((str(Path(shard.path).absolute()), shard.compression, found.st_size, found.st_mtime_ns))
+    features = None if record_set.features is None else dict(record_set.features)
+    return hasher.all([tuple(files), features, record_set.on_corrupt, record_set.ledger.allowed])

@@ -1,0 +1,365 @@
+"""Streams for TensorFlow: as a `tf.data.Dataset`, or as eager tensors. Dense columns are not copied."""
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from anybatch.errors import AnybatchError
+from anybatch.records import BytesColumn, RaggedColumn, aligned_copy, aligned_empty, is_aligned
+from anybatch.stream.batch import Batch
+from anybatch.stream.chunk import close
+from anybatch.stream.declared import declared, length_is_certain, rows_of_every_batch
+from anybatch.stream.iterator import StreamIterator
+from anybatch.stream.layout import Dense, Layout, Lists, as_lists, layout_of, named_leaves
+from anybatch.stream.lifted import every_stage
+from anybatch.stream.run import Run
+from anybatch.stream.stage import Endless, Stage
+from anybatch.stream.structure import Structure, as_columns, mapped
+
+Spec: TypeAlias = Any
+"""A `tf.TensorSpec` or a `tf.RaggedTensorSpec`."""
+
+Begin: TypeAlias = Callable[[int], Run]
+"""A new run of a given epoch."""
+
+# a call from TensorFlow into Python costs as much as copying 100 KiB twice: smaller batches share calls
+_SMALL_BYTES = 64 << 10
+_BATCHES_PER_CALL = 8
+# and none waits longer than this for the others
+_SECONDS_PER_CALL = 0.002
+
+_PEEKED = 3
+_USUAL_LENGTH = 32
+
+
+class ShapeDiffers(AnybatchError, ValueError):
+    """An element that is not of the shape that those before it had."""
+
+    def __init__(self, column: str, expected: str, found: str) -> None:
+        super().__init__(column, expected, found)
+        self.column = column
+        self.expected = expected
+        self.found = found
+
+    def __str__(self) -> str:
+        return (
+            f"{self.column or 'an element'} is {self.found} where the first elements were {self.expected}; "
+            "to_tf(element_spec=...) says which dimensions vary"
+        )
+
+
+def feed(elements: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield the elements of a stream as tuples of tensors, which share the memory of dense columns."""
+    for element in elements:
+        tensors = mapped(tensor, element)
+        yield tensors if isinstance(tensors, tuple) else (tensors,)
+
+
+def tensor(leaf: Any) -> Any:
+    """Return a column as a tensor. Only what is not aligned, or read-only, is copied."""
+    if isinstance(leaf, RaggedColumn):
+        return tf.RaggedTensor.from_row_splits(tensor(leaf.values), tensor(leaf.offsets), validate=False)
+    array = np.asarray(leaf)
+    if array.dtype.kind not in "biufc":
+        return tf.convert_to_tensor(array)
+    # the capsule keeps the array alive for as long as TensorFlow holds the tensor; memory that is not aligned
+    # would end the process at the first operation
+    return tf.experimental.dlpack.from_dlpack(
+        (array if is_aligned(array) else aligned_copy(array)).__dlpack__()
+    )
+
+
+def dataset(stage: Stage, begin: Begin, element_spec: Structure = None) -> Any:
+    """Return a `tf.data.Dataset` of a stage's elements, each iteration of which is the next epoch."""
+    specs = _given(element_spec, stage) if element_spec is not None else _found(stage)
+    bridge = _Bridge(specs)
+    epochs = itertools.count()
+
+    def arrays() -> Iterator[Any]:
+        with closing(_elements(stage, begin(next(epochs)))) as elements:  # type: ignore[type-var]
+            yield from map(bridge.arrays, elements)
+
+    if stage.batched and bridge.is_dense and _bytes_of_batch(specs, stage) < _SMALL_BYTES:
+        found = bridge.several_at_a_time(arrays)
+    else:
+        found = bridge.one_at_a_time(arrays)
+    return _with_length(found if stage.batched else _unbatched(found, specs), stage)
+
+
+def _elements(stage: Stage, run: Run) -> Iterator[Structure]:
+    """Yield batches; of records that are in none, columns of as many as come at a time."""
+    if stage.batched:
+        with closing(StreamIterator(stage, run)) as batches:
+            yield from batches
+        return
+    chunks = stage.open(run, None)
+    try:
+        for chunk in chunks:
+            yield as_columns(chunk.value)
+    finally:
+        close(chunks)
+
+
+class _Port:
+    """How one column gets from here to there: as arrays, one or several, that become one tensor."""
+
+    def __init__(self, name: str, spec: Spec) -> None:
+        self._name = name
+        self._spec = spec
+        self._ragged_rank = spec.ragged_rank if isinstance(spec, tf.RaggedTensorSpec) else 0
+        flat_shape = spec.shape[self._ragged_rank :]
+        self._flat = tf.TensorSpec(None if flat_shape.rank is None else [None, *flat_shape[1:]], spec.dtype)
+        if not spec.shape.rank and spec.shape.rank is not None:
+            self._flat = spec
+        self._dtype = np.dtype(object if spec.dtype == tf.string else spec.dtype.as_numpy_dtype)
+        self._expected = None if spec.shape.rank is None else tuple(flat_shape)
+
+    @property
+    def specs(self) -> list[Spec]:
+        """The arrays' specs: values, then row splits, the outermost first."""
+        return [self._flat, *[tf.TensorSpec([None], tf.int64)] * self._ragged_rank]
+
+    def arrays(self, leaf: Any) -> list[NDArray[Any]]:
+        """Return a column as arrays."""
+        splits = []
+        for _ in range(self._ragged_rank):
+            lists = as_lists(leaf)
+            if lists is None:
+                raise self._differs(leaf)
+            splits.append(lists.offsets)
+            leaf = lists.values
+        if isinstance(leaf, RaggedColumn):
+            raise self._differs(leaf)
+        values = np.asarray(leaf)
+        fits = values.dtype == self._dtype or (self._dtype.hasobject and values.dtype.kind in "SU")
+        if not fits or not _compatible(values.shape, self._expected):
+            raise self._differs(values)
+        return [values, *splits]
+
+    def tensor(self, tensors: Iterator[Any]) -> Any:
+        """Return the column that came through as tensors."""
+        made = next(tensors)
+        splits = [next(tensors) for _ in range(self._ragged_rank)]
+        if splits:
+            rows = self._spec.shape[0]
+            splits[0].set_shape([None if rows is None else rows + 1])
+            made.set_shape(self._flat.shape)
+            return tf.RaggedTensor.from_nested_row_splits(made, splits, validate=False)
+        made.set_shape(self._spec.shape)
+        return made
+
+    def _differs(self, found: Any) -> ShapeDiffers:
+        is_array = isinstance(found, np.ndarray)
+        text = f"{found.dtype} of shape {found.shape}" if is_array else f"a {type(found).__name__}"
+        return ShapeDiffers(self._name, f"{self._spec.dtype.name} of shape {self._spec.shape}", text)
+
+
+def _compatible(shape: tuple[int, ...], expected: tuple[int | None, ...] | None) -> bool:
+    if expected is None:
+        return True
+    return len(shape) == len(expected) and all(
+        wanted is None or wanted == size for size, wanted in zip(shape, expected, strict=True)
+    )
+
+
+class _Bridge:
+    """How elements get from here to there, column by column."""
+
+    def __init__(self, specs: Structure) -> None:
+        self._specs = specs
+        self._ports = [_Port(name, spec) for name, spec in named_leaves(specs)]
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether every column is one array of numbers, and none is left out."""
+        parts = tf.nest.flatten(self._specs)
+        return all(isinstance(one, tf.TensorSpec) and one.dtype != tf.string for one in parts)
+
+    def arrays(self, element: Structure) -> list[NDArray[Any]]:
+        """Return an element as arrays, in the order of its columns."""
+        leaves = [leaf for _, leaf in named_leaves(element)]
+        if len(leaves) != len(self._ports):
+            raise ShapeDiffers("", f"{len(self._ports)} columns", f"{len(leaves)} columns")
+        return [array for port, leaf in zip(self._ports, leaves, strict=True) for array in port.arrays(leaf)]
+
+    def one_at_a_time(self, elements: Callable[[], Iterator[list[NDArray[Any]]]]) -> Any:
+        """Return a dataset of elements that come as arrays."""
+        if self.is_dense:
+            return self._straight(elements, self._specs)
+        signature = tuple(spec for port in self._ports for spec in port.specs)
+        flat = tf.data.Dataset.from_generator(lambda: map(tuple, elements()), output_signature=signature)
+        return flat.map(_as_written(lambda *tensors: self._packed(tensors)))
+
+    def several_at_a_time(self, elements: Callable[[], Iterator[list[NDArray[Any]]]]) -> Any:
+        """Return the same, handed over in groups of small ones of one shape."""
+
+        def groups() -> Iterator[list[NDArray[Any]]]:
+            with closing(elements()) as rest:  # type: ignore[type-var]
+                for group in _groups(rest):
+                    yield [_stacked(arrays) for arrays in zip(*group, strict=True)]
+
+        return self._straight(groups, mapped(_several, self._specs)).unbatch()
+
+    def _straight(self, elements: Callable[[], Iterator[list[NDArray[Any]]]], specs: Structure) -> Any:
+        def structured() -> Iterator[Structure]:
+            with closing(elements()) as each:  # type: ignore[type-var]
+                for arrays in each:
+                    rest = iter(arrays)
+                    yield mapped(lambda _: next(rest), specs)  # noqa: B023
+
+        # only because all specs are plain and all memory is aligned is nothing copied on the way
+        return tf.data.Dataset.from_generator(structured, output_signature=specs)
+
+    def _packed(self, tensors: Any) -> Structure:
+        rest, ports = iter(tensors), iter(self._ports)
+        return mapped(lambda _: next(ports).tensor(rest), self._specs)
+
+
+def _several(spec: Spec) -> Spec:
+    return tf.TensorSpec([None, *spec.shape], spec.dtype)
+
+
+def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    together = aligned_empty((len(arrays), *arrays[0].shape), arrays[0].dtype)
+    return np.stack(arrays, out=together)
+
+
+def _groups(elements: Iterator[list[NDArray[Any]]]) -> Iterator[list[list[NDArray[Any]]]]:
+    """Yield elements of one shape in groups, none of which waits longer than a moment for the others."""
+    group: list[list[NDArray[Any]]] = []
+    start = 0.0
+    try:
+        for one in elements:
+            if group and [array.shape for array in one] != [array.shape for array in group[0]]:
+                yield group
+                group = []
+            start = start if group else time.perf_counter()
+            group.append(one)
+            if len(group) == _BATCHES_PER_CALL or time.perf_counter() - start > _SECONDS_PER_CALL:
+                yield group
+                group = []
+    except Exception:
+        # what came before the failure comes before it there too
+        if group:
+            yield group
+        raise
+    if group:
+        yield group
+
+
+def _as_written(function: Callable[..., Any]) -> Any:
+    return tf.autograph.experimental.do_not_convert(function)
+
+
+def _unbatched(columns: Any, specs: Structure) -> Any:
+    """Return the rows of columns; a row of a ragged column is a tensor of any length."""
+    rows = columns.unbatch()
+    if not any(isinstance(spec, tf.RaggedTensorSpec) for _, spec in named_leaves(specs)):
+        return rows
+
+    def plain(*parts: Any) -> Structure:
+        # elements that are tuples come as so many arguments
+        return mapped(_row, parts if isinstance(specs, tuple) else parts[0])
+
+    return rows.map(_as_written(plain))
+
+
+def _row(part: Any) -> Any:
+    return part if isinstance(part, tf.RaggedTensor) else tf.identity(part)
+
+
+def _with_length(elements: Any, stage: Stage) -> Any:
+    try:
+        length = stage.length() if length_is_certain(stage) else None
+    except Endless:
+        length = tf.data.INFINITE_CARDINALITY
+    except TypeError:
+        length = None
+    return elements if length is None else elements.apply(tf.data.experimental.assert_cardinality(length))
+
+
+def _found(stage: Stage) -> Structure:
+    """Return the specs of columns: by the features, or by the first elements where functions decide."""
+    layouts = declared(stage)
+    rows = rows_of_every_batch(stage)
+    if layouts is not None:
+        return mapped(lambda layout: _spec(layout, rows), layouts)
+    with closing(_elements(stage, Run())) as elements:  # type: ignore[type-var]
+        peeked = [
+            mapped(lambda leaf: _observed(leaf, rows), one) for one in itertools.islice(elements, _PEEKED)
+        ]
+    if not peeked:
+        raise ValueError("the stream has no elements to tell shapes from; to_tf(element_spec=...) says them")
+    return mapped(_common, *peeked)
+
+
+def _common(first: Spec, *others: Spec) -> Spec:
+    found = first.most_specific_common_supertype(others)
+    if found is None:
+        raise ValueError(f"the first elements are {first} and {others[0]}, which no tf.data.Dataset can hold")
+    return found
+
+
+def _observed(leaf: Any, rows: int | None) -> Spec:
+    if isinstance(leaf, BytesColumn | RaggedColumn):
+        return _spec(layout_of(leaf, ""), rows)
+    array = np.asarray(leaf)
+    if not array.ndim:
+        return tf.TensorSpec((), _dtype(array.dtype))
+    return tf.TensorSpec([rows if array.shape[0] == rows else None, *array.shape[1:]], _dtype(array.dtype))
+
+
+def _spec(layout: Layout, rows: int | None) -> Spec:
+    depth = 0
+    while isinstance(layout, Lists):
+        layout, depth = layout.values, depth + 1
+    dtype = _dtype(layout.dtype) if isinstance(layout, Dense) else tf.string
+    if not depth:
+        return tf.TensorSpec([rows, *layout.shape], dtype)
+    return tf.RaggedTensorSpec([rows, *[None] * depth, *layout.shape], dtype, depth, tf.int64)
+
+
+def _dtype(dtype: np.dtype[Any]) -> Any:
+    if dtype.kind in "OSU":
+        return tf.string
+    try:
+        return tf.as_dtype(dtype)
+    except TypeError:
+        raise ValueError(f"TensorFlow has no tensors of {dtype}; map it to a type that it has") from None
+
+
+def _given(element_spec: Structure, stage: Stage) -> Structure:
+    """Return the specs of columns that a user has said."""
+    if stage.batched:
+        return element_spec
+    return mapped(_of_rows, element_spec)
+
+
+def _of_rows(spec: Spec) -> Spec:
+    """Return the spec of a column with such rows."""
+    shape = [None, *spec.shape]
+    if isinstance(spec, tf.RaggedTensorSpec):
+        return tf.RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank + 1, spec.row_splits_dtype)
+    if spec.shape.rank and spec.shape[0] is None:
+        return tf.RaggedTensorSpec(shape, spec.dtype, 1, tf.int64)
+    return tf.TensorSpec(shape, spec.dtype)
+
+
+def _bytes_of_batch(specs: Structure, stage: Stage) -> int:
+    rows = max((one.size for one in every_stage(stage) if isinstance(one, Batch)), default=1)
+    return sum(_guessed_bytes(spec, rows) for _, spec in named_leaves(specs))
+
+
+def _guessed_bytes(spec: Spec, rows: int) -> int:
+    if spec.shape.rank is None:
+        return _SMALL_BYTES
+    sizes = [rows, *spec.shape[1:]] if spec.shape.rank else []
+    each = _USUAL_LENGTH if spec.dtype == tf.string else spec.dtype.size
+    return each * math.prod(_USUAL_LENGTH if size is None else size for size in sizes)

@@ -1,0 +1,158 @@
+"""Bad arguments get one clear sentence, at once."""
+
+import re
+
+import numpy as np
+import pytest
+
+import anybatch as ab
+from anybatch.errors import UserFunctionFailed
+from tests.stream.pipelines import doubled, from_files, from_memory, noisy, not_a_third
+
+STREAM = from_memory(10)
+
+AT_ONCE = {
+    "batch(0)": (lambda: STREAM.batch(0), "batch is 0; it is a whole number from 1 on"),
+    "batch(-1)": (lambda: STREAM.batch(-1), "batch is -1; it is a whole number from 1 on"),
+    "batch(2.5)": (lambda: STREAM.batch(2.5), "batch is 2.5; it is a whole number from 1 on"),
+    "batch('4')": (lambda: STREAM.batch("4"), "batch is '4'; it is a whole number from 1 on"),
+    "batch(True)": (lambda: STREAM.batch(True), "batch is True; it is a whole number from 1 on"),
+    "batch twice": (lambda: STREAM.batch(2).batch(2), "the stream is batched already; batch once"),
+    "batch twice with a map between": (
+        lambda: STREAM.batch(2).map(doubled).repeat(2).batch(2),
+        "the stream is batched already; batch once",
+    ),
+    "take(-2)": (lambda: STREAM.take(-2), "take is -2; it is a whole number from 0 on"),
+    "take(None)": (lambda: STREAM.take(None), "take is None; it is a whole number from 0 on"),
+    "skip(-2)": (lambda: STREAM.skip(-2), "skip is -2; it is a whole number from 0 on"),
+    "repeat(-2)": (lambda: STREAM.repeat(-2), "repeat is -2; it is a whole number from 0 on"),
+    "repeat(1.5)": (lambda: STREAM.repeat(1.5), "repeat is 1.5; it is a whole number from 0 on"),
+    "epoch(-1)": (lambda: STREAM.epoch(-1), "epoch is -1; it is a whole number from 0 on"),
+    "shard(2, 2)": (lambda: STREAM.shard(2, 2), "shard 2 of 2 does not exist; the last one is 1"),
+    "shard(2, -1)": (lambda: STREAM.shard(2, -1), "shard's index is -1; it is a whole number from 0 on"),
+    "shard(0, 0)": (lambda: STREAM.shard(0, 0), "shard's count is 0; it is a whole number from 1 on"),
+    "prefetch(-2)": (lambda: STREAM.prefetch(-2), "prefetch is -2; it is a whole number from 0 on"),
+    "shuffle(seed='a')": (lambda: STREAM.shuffle(seed="a"), "the seed is 'a'; it is a whole number"),
+    "random_map(seed=0.5)": (
+        lambda: STREAM.random_map(noisy, seed=0.5),
+        "the seed is 0.5; it is a whole number",
+    ),
+    "mix(seed=None)": (lambda: ab.mix([STREAM], seed=None), "the seed is None; it is a whole number"),
+    "as_supervised(None)": (
+        lambda: STREAM.as_supervised(None),
+        "as_supervised needs the name of x; y and sample_weight may be left out",
+    ),
+    "no streams": (lambda: ab.concat([]), "several streams as one need at least one"),
+    "batched and not": (
+        lambda: ab.mix([STREAM, STREAM.batch(2)]),
+        "some of the streams are batched and others are not; batch all of them, or what comes out",
+    ),
+    "limit_memory('much')": (lambda: STREAM.limit_memory("much"), None),
+    "on_corrupt='ignore'": (
+        lambda: ab.read("x", on_corrupt="ignore"),
+        'on_corrupt is \'ignore\'; it can be "raise" or "skip"',
+    ),
+    "max_corrupt without skip": (
+        lambda: ab.read("x", max_corrupt=3),
+        'max_corrupt counts what is left out, so it needs on_corrupt="skip"',
+    ),
+    **{
+        f"mix weights {weights}": (
+            lambda weights=weights: ab.mix([STREAM, STREAM], weights),
+            f"mix takes one weight from 0 on per stream; got {weights!r} for 2 streams",
+        )
+        for weights in (
+            [1],
+            [1, 2, 3],
+            [0, 0],
+            [1, -1],
+            [1, float("nan")],
+            [1, float("inf")],
+            ["a", 1],
+            [None, 1],
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("case", AT_ONCE)
+def test_a_bad_argument_gets_one_clear_sentence_at_once(case):
+    call, sentence = AT_ONCE[case]
+    with pytest.raises(ValueError) as failure:  # noqa: PT011 - the whole sentence is compared
+        call()
+    assert "\n" not in str(failure.value)
+    assert sentence is None or str(failure.value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("stream", "stage"),
+    [
+        (STREAM.filter(not_a_third), "filter(not_a_third)"),
+        (STREAM.batch(3), "batch(3)"),
+        (STREAM.repeat(2), "repeat(2)"),
+        (from_files("GZIP"), "read 3 shards"),
+        (ab.concat([STREAM, STREAM]), "concat(2 streams)"),
+    ],
+)
+def test_shuffling_what_has_no_numbers_says_what_to_do(stream, stage):
+    sentence = f"an exact shuffle needs records that have numbers, and behind `{stage}"
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        stream.shuffle(seed=1)
+
+
+class TestColumnsByName:
+    @pytest.mark.parametrize(
+        "stream", [STREAM, STREAM.batch(2), STREAM.map(doubled), STREAM.map(doubled).batch(3)]
+    )
+    @pytest.mark.parametrize("names", [("y",), ("x", "y"), (["n", "y"],), ({"a": "y"}, "n"), ("x", "n", "y")])
+    def test_an_unknown_one_is_named_beside_those_there_are(self, stream, names):
+        with pytest.raises(ValueError, match=r"^as_supervised wants 'y'; there are 'n', 'x'$"):
+            list(stream.as_supervised(*names))
+
+    @pytest.mark.parametrize("arrays", [np.arange(4), (np.arange(4), np.arange(4))])
+    def test_there_have_to_be_names(self, arrays):
+        stream = ab.from_arrays(arrays)
+        for one in [stream, stream.batch(2)]:
+            with pytest.raises(
+                ValueError, match=r"^as_supervised takes columns by name, and these have none"
+            ):
+                list(one.as_supervised("x"))
+
+
+class TestAFunctionOfColumns:
+    def test_returns_as_many_rows_as_it_was_given(self):
+        with pytest.raises(
+            UserFunctionFailed, match="it was given 10 records and returned 9; filter drops records"
+        ):
+            list(STREAM.map(lambda columns: {"n": columns["n"][1:]}, batched=True))
+
+    def test_returns_equally_many_rows_in_every_column(self):
+        with pytest.raises(UserFunctionFailed, match="equally many rows; these have 9, 10"):
+            list(STREAM.map(lambda columns: {"n": columns["n"][1:], "x": columns["x"]}, batched=True))
+
+    @pytest.mark.parametrize("made", [3, None, [1, 2], "text"])
+    def test_returns_columns(self, made):
+        with pytest.raises(UserFunctionFailed, match=r"a column is an array with rows|equally many rows"):
+            list(STREAM.map(lambda _: made, batched=True))
+
+    def test_may_return_another_number_of_rows_for_a_whole_batch(self):
+        stream = STREAM.batch(5).map(lambda batch: {"n": batch["n"][:2]})
+        assert [len(batch["n"]) for batch in stream] == [2, 2]
+
+
+class TestLength:
+    def test_is_unknown_behind_a_filter(self):
+        for stream in [
+            STREAM.filter(not_a_third),
+            STREAM.filter(not_a_third).batch(2),
+            STREAM.filter(not_a_third).take(3),
+        ]:
+            with pytest.raises(TypeError, match="known only after reading them"):
+                len(stream)
+
+    def test_is_no_number_for_ever(self):
+        for stream in [STREAM.repeat(), STREAM.batch(3).repeat(), STREAM.repeat().skip(2)]:
+            with pytest.raises(TypeError, match="repeats for ever has no length"):
+                len(stream)
+        assert len(STREAM.repeat().take(25)) == 25
+        assert len(STREAM.repeat().batch(4).take(3)) == 3

@@ -219,36 +219,43 @@ def test_raw_values_are_those_of_decode_raw(folder, dtype, shape, seed):
     exact(batch["x"], decoded)
 
 
-@st.composite
-def large_records(draw):
-    """Return records with a value of 140 KB: alike, as they mostly are, or with other things around it."""
-    places = st.sampled_from([("x",), ("a", "x"), ("x", "z"), ("a", "x", "z")])
-    seed = draw(seeds)
-    return [(places, seed + at) for at, places in enumerate(draw(st.lists(places, min_size=2, max_size=12)))]
+LARGE = 140_000
+AROUND = {
+    "numbers": example({"a": np.array([1, 2])}).SerializeToString(),
+    "bytes": example({"z": [b"something"]}).SerializeToString(),
+    "damage": b"\xff" * len(example({"z": [b"something"]}).SerializeToString()),
+    "another value": example({"x": [bytes(LARGE)]}).SerializeToString(),
+}
+LAYOUTS = [
+    ("value",),
+    ("numbers", "value"),
+    ("value", "bytes"),
+    ("value", "damage"),
+    ("numbers", "value", "bytes"),
+    ("another value", "value"),
+]
 
 
-@law(large_records(), examples=20, soak=500)
-def test_large_raw_values_are_found_wherever_they_lie(folder, records):
-    size = 140_000
-    around = {"a": np.array([1, 2], "<i8"), "z": [b"something behind"]}
-    values = [np.random.default_rng(seed).bytes(size) for _, seed in records]
-    messages = [
-        b"".join(
-            example({name: [value] if name == "x" else around[name]}).SerializeToString() for name in places
-        )
-        for (places, _), value in zip(records, values, strict=True)
+@law(st.lists(st.sampled_from(LAYOUTS), min_size=2, max_size=12), seeds, examples=20, soak=500)
+def test_large_raw_values_are_found_wherever_they_lie(folder, layouts, seed):
+    """Read records of 140 KB, alike as they mostly are, or with other things around the value."""
+    values = [np.random.default_rng(seed + number).bytes(LARGE) for number in range(len(layouts))]
+    records = [
+        b"".join(AROUND.get(part) or example({"x": [value]}).SerializeToString() for part in layout)
+        for layout, value in zip(layouts, values, strict=True)
     ]
-    write_shard(folder / "x.tfrecord", messages)
-    features = {"a": ab.Ragged("int64"), "x": ab.Raw("uint8", (size,)), "z": ab.Bytes(b"")}
-    rows = [row for batch in ab.read(folder / "x.tfrecord", features).batch(5) for row in rows_of(batch)]
-    for (places, _), value, row in zip(records, values, rows, strict=True):
-        assert row["x"].tobytes() == value
-        assert row["a"].tolist() == ([1, 2] if "a" in places else [])
-        assert row["z"] == (b"something behind" if "z" in places else b"")
-
-
-def rows_of(batch):
-    return [dict(zip(batch, values, strict=True)) for values in zip(*batch.values(), strict=True)]
+    path = write_shard(folder / "x.tfrecord", records)
+    features = {"a": ab.Ragged("int64"), "x": ab.Raw("uint8", (LARGE,)), "z": ab.Bytes(b"")}
+    stream = ab.read(path, features, on_corrupt="skip")
+    rows = [row for batch in stream.batch(5) for row in zip(*batch.values(), strict=True)]
+    sound = [number for number, layout in enumerate(layouts) if "damage" not in layout]
+    for number, (a, x, z) in zip(sound, rows, strict=True):
+        assert x.tobytes() == values[number]
+        assert a.tolist() == ([1, 2] if "numbers" in layouts[number] else [])
+        assert z == (b"something" if "bytes" in layouts[number] else b"")
+    assert {offset for _, offset, _, _ in stream.corrupt} == {
+        start for number, start in enumerate(starts_of(records)[:-1]) if number not in sound
+    }
 
 
 INTS, FLOATS, NO_INTS = np.array([1, 2, 3]), np.array([0.5], "<f4"), np.array([], "<i8")

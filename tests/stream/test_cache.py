@@ -50,6 +50,17 @@ KINDS = {
 }
 
 
+SCRATCH = Path("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp") / f"anybatch-test-cache-{os.getpid()}"
+
+
+@pytest.fixture
+def tmp_path():
+    """A folder in memory: every cache is synced to the disk, which would take longer than all the rest."""
+    folder = SCRATCH / os.urandom(6).hex()
+    folder.mkdir(parents=True)
+    return folder
+
+
 @pytest.fixture(autouse=True)
 def own_cache_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
@@ -150,9 +161,6 @@ on_disk = st.booleans()
 
 def somewhere(disk):
     return SCRATCH / os.urandom(6).hex() if disk else None
-
-
-SCRATCH = Path("/dev/shm" if Path("/dev/shm").is_dir() else "/tmp") / f"anybatch-test-cache-{os.getpid()}"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -278,7 +286,7 @@ def test_batches_are_aligned_and_belong_to_the_consumer(of_all_kinds, tmp_path):
             for batch in kept:
                 for array in (batch["dense"], batch["lists"].values, batch["bytes"].values):
                     assert array.flags.writeable
-                    assert array.ctypes.data % 64 == 0
+                    assert not array.size or array.ctypes.data % 64 == 0
                 batch["dense"][...] = -1
                 batch["lists"].values[...] = -1
             assert elements(kept) == expected
@@ -449,9 +457,9 @@ def test_sizes_that_show_only_later_go_to_disk_then(tmp_path):
     assert (tmp_path / "xdg").exists()
 
 
-def test_anonymous_memory_stays_small_while_the_cache_lies_on_disk(tmp_path):
+def test_anonymous_memory_stays_small_while_the_cache_lies_on_disk(tmp_path_factory):
     n_bytes = run_script(
-        tmp_path,
+        tmp_path_factory.mktemp("on disk"),
         """
         import os, sys, numpy as np, anybatch as ab
         def anonymous():

@@ -1,4 +1,4 @@
-"""Streams as `tf.data` datasets and as eager tensors: the same elements, the right specs, no copies, no leaks."""
+"""Streams as `tf.data` datasets and as eager tensors: the same elements, the right specs, no copies."""
 
 import gc
 import threading
@@ -274,7 +274,7 @@ def test_an_exception_arrives_with_its_own_words_and_behind_what_came_before(siz
         return batch
 
     arrived = []
-    with pytest.raises(tf.errors.OpError, match=r"`map` called .*failing.*no such weather"):
+    with pytest.raises(tf.errors.OpError, match=r"`map` called .*failing.*no such weather"):  # noqa: PT012
         for one in ab.from_arrays(np.arange(80)).batch(size).map(failing).to_tf():
             arrived.extend(one.numpy().tolist())
     assert arrived == list(range(40))

@@ -1,0 +1,28 @@
+"""What the machine allows, what a process holds, and how the peak grows with the batch."""
+
+from anybatch.memory.glibc import give_back_freed, make_peaks_predictable, predictable_environment
+from anybatch.memory.groups import Group, groups_of
+from anybatch.memory.held import Held, children_of, held, held_by_tree, tree_of
+from anybatch.memory.limits import Allowance, allowance
+from anybatch.memory.model import PeakModel, Peaks, Probe, fitted
+from anybatch.memory.peak import PeakWatch
+
+__all__ = [
+    "Allowance",
+    "Group",
+    "Held",
+    "PeakModel",
+    "PeakWatch",
+    "Peaks",
+    "Probe",
+    "allowance",
+    "children_of",
+    "fitted",
+    "give_back_freed",
+    "groups_of",
+    "held",
+    "held_by_tree",
+    "make_peaks_predictable",
+    "predictable_environment",
+    "tree_of",
+]

@@ -1,0 +1,88 @@
+"""What processes hold: anonymous, swapped and shared bytes. File pages are the kernel's to take back."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from anybatch.memory.kernel_files import ROOT, numbers_by_name, text_of
+
+_KB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The bytes of one process, or of several."""
+
+    anonymous_bytes: int = 0
+    swapped_bytes: int = 0
+    shared_bytes: int = 0
+    file_bytes: int = 0
+    """Pages of mapped files: not counted, because the kernel can drop them."""
+
+    @property
+    def counted_bytes(self) -> int:
+        """What counts against a limit. A folder under a tmpfs is memory too, and shows as shared."""
+        return self.anonymous_bytes + self.swapped_bytes + self.shared_bytes
+
+    def __add__(self, other: "Held") -> "Held":
+        return Held(
+            self.anonymous_bytes + other.anonymous_bytes,
+            self.swapped_bytes + other.swapped_bytes,
+            self.shared_bytes + other.shared_bytes,
+            self.file_bytes + other.file_bytes,
+        )
+
+
+def held(process: int | str = "self", *, root: Path = ROOT) -> Held:
+    """Return what one process holds; nothing if it is gone. One small read."""
+    lines = numbers_by_name(root / "proc" / str(process) / "status")
+    return Held(
+        lines.get("RssAnon", 0) * _KB,
+        lines.get("VmSwap", 0) * _KB,
+        lines.get("RssShmem", 0) * _KB,
+        lines.get("RssFile", 0) * _KB,
+    )
+
+
+def held_by_tree(process: int, *, root: Path = ROOT) -> Held:
+    """Return what a process and all its descendants hold together.
+
+    What they share is counted once, as much as the one that maps most of it: forked workers map the same.
+    """
+    each = [held(one, root=root) for one in tree_of(process, root=root)]
+    together = sum(each, Held())
+    shared = max((one.shared_bytes for one in each), default=0)
+    return Held(together.anonymous_bytes, together.swapped_bytes, shared, together.file_bytes)
+
+
+def tree_of(process: int, *, root: Path = ROOT) -> list[int]:
+    """Return a process and all its descendants, parents first."""
+    children = children_of(root=root)
+    found = [process]
+    for one in found:
+        found += children.get(one, ())
+    return found
+
+
+def children_of(*, root: Path = ROOT) -> dict[int, list[int]]:
+    """Return the children of every process. One small read per process on the machine."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for process, parent in _parents(_processes(root), root):
+        children[parent].append(process)
+    return dict(children)
+
+
+def _processes(root: Path) -> list[int]:
+    try:
+        return [int(entry.name) for entry in (root / "proc").iterdir() if entry.name.isdigit()]
+    except OSError:
+        return []
+
+
+def _parents(processes: Iterable[int], root: Path) -> Iterable[tuple[int, int]]:
+    for process in processes:
+        # "pid (name) state parent …", and the name can hold brackets and blanks
+        fields = (text_of(root / "proc" / str(process) / "stat") or "").rpartition(")")[2].split()
+        if len(fields) > 1:
+            yield process, int(fields[1])

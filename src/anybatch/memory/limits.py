@@ -1,0 +1,52 @@
+"""How many bytes this process may hold: the tightest of its memory groups and the machine."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from anybatch.memory.groups import groups_of
+from anybatch.memory.held import held
+from anybatch.memory.kernel_files import ROOT, numbers_by_name
+from anybatch.units import size
+
+_KB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What one level (a group, or the machine) leaves to this process."""
+
+    limit_bytes: int
+    """What this process may hold: the level's limit, less what others hold within it."""
+    whole_bytes: int
+    """The level's own limit, for everybody in it."""
+    source: str
+
+    def __str__(self) -> str:
+        return f"{size(self.limit_bytes)} ({self.source} allows {size(self.whole_bytes)})"
+
+
+def allowance(process: int | str = "self", *, root: Path = ROOT) -> Allowance:
+    """Return the tightest allowance over the process's memory groups and the machine.
+
+    >>> 0 < allowance().limit_bytes <= allowance().whole_bytes
+    True
+    """
+    own_bytes = held(process, root=root).counted_bytes
+    levels = [_left(own_bytes, *level) for level in _levels(process, root)]
+    return min(levels, key=lambda level: level.limit_bytes)
+
+
+def _left(own_bytes: int, whole_bytes: int, free_bytes: int, source: str) -> Allowance:
+    return Allowance(min(whole_bytes, own_bytes + max(0, free_bytes)), whole_bytes, source)
+
+
+def _levels(process: int | str, root: Path) -> Iterator[tuple[int, int, str]]:
+    """Yield limit, free bytes and name of the machine and of every group that has a limit."""
+    machine = numbers_by_name(root / "proc" / "meminfo")
+    total = machine.get("MemTotal", 2**43) * _KB
+    yield total, machine.get("MemAvailable", total // _KB) * _KB, "the machine"
+    for group in groups_of(process, root=root):
+        limit = group.limit_bytes()
+        if limit is not None:
+            yield limit, limit - (group.used_bytes() or 0), f"the memory group {group.folder}"

@@ -1,0 +1,84 @@
+"""How the peak grows with the part: a fixed share and one per sample, from a few measured sizes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What one size was seen to need."""
+
+    samples: int
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeakModel:
+    """Peak(b) = fixed + per sample x b.
+
+    >>> PeakModel(fixed_bytes=100, bytes_per_sample=7.5).largest_under(1000)
+    120
+    """
+
+    fixed_bytes: float
+    bytes_per_sample: float
+
+    def predicted_peak_bytes(self, samples: int) -> int:
+        """Return the peak at one size, rounded up."""
+        return ceil(self.fixed_bytes + self.bytes_per_sample * samples)
+
+    def largest_under(self, limit_bytes: int, *, ceiling: int = 2**31) -> int:
+        """Return the largest size whose peak is within the limit; 0 if not even one sample is."""
+        if self.predicted_peak_bytes(1) > limit_bytes:
+            return 0
+        if self.predicted_peak_bytes(ceiling) <= limit_bytes:
+            return ceiling
+        guess = min(ceiling, floor((limit_bytes - self.fixed_bytes) / self.bytes_per_sample) + 1)
+        # the division can be one off in either direction
+        while self.predicted_peak_bytes(guess) > limit_bytes:
+            guess -= 1
+        return guess
+
+    def scaled_to_fail_at(self, failed_at: int, limit_bytes: int) -> "PeakModel":
+        """Return the model corrected by a failure: at that size the peak was above the limit after all."""
+        if self.predicted_peak_bytes(failed_at) > limit_bytes:
+            return self
+        above = limit_bytes + 1 - self.fixed_bytes
+        return PeakModel(self.fixed_bytes, max(self.bytes_per_sample, above / failed_at))
+
+
+@dataclass(frozen=True, slots=True)
+class Peaks:
+    """The peak of an update made in one part, and of one made in several, which keeps sums besides."""
+
+    whole: PeakModel
+    split: PeakModel
+
+    def part_under(self, limit_bytes: int, batch_size: int) -> int:
+        """Return the largest part that fits: the whole batch if it does, else one of several; 0 for none."""
+        if self.whole.predicted_peak_bytes(batch_size) <= limit_bytes:
+            return batch_size
+        return self.split.largest_under(limit_bytes, ceiling=max(1, batch_size - 1))
+
+    def predicted_peak_bytes(self, part: int, batch_size: int) -> int:
+        """Return the peak of an update of the batch in parts of at most that size."""
+        return (self.whole if part >= batch_size else self.split).predicted_peak_bytes(part)
+
+
+def fitted(probes: Sequence[Probe]) -> PeakModel:
+    """Return the line of least squares through the probes, raised until none of them lies above it.
+
+    One probe says nothing about the slope: the model is then constant. A line that falls is noise, and is
+    taken as constant too.
+
+    >>> fitted([Probe(32, 420), Probe(64, 740)])
+    PeakModel(fixed_bytes=100.0, bytes_per_sample=10.0)
+    """
+    mean_samples = sum(probe.samples for probe in probes) / len(probes)
+    mean_bytes = sum(probe.peak_bytes for probe in probes) / len(probes)
+    spread = sum((probe.samples - mean_samples) ** 2 for probe in probes)
+    together = sum((probe.samples - mean_samples) * (probe.peak_bytes - mean_bytes) for probe in probes)
+    slope = max(0.0, together / spread) if spread else 0.0
+    fixed = max(probe.peak_bytes - slope * probe.samples for probe in probes)
+    return PeakModel(fixed, slope)

@@ -1,0 +1,47 @@
+"""What the parent tells the child before it starts."""
+
+import os
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from anybatch.handover.sealed import read_sealed, write_sealed
+
+FOLDER_VARIABLE = "ANYBATCH_HANDOVER"
+_FILE = "orders.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """One attempt's limits. None: the child decides for itself."""
+
+    attempt: int = 1
+    state_folder: str | None = None
+    """Where `fit` keeps its state if the script names no folder."""
+    limit_bytes: int | None = None
+    """All that the child and its children may hold; the script's own `memory=` may be less."""
+    largest_part: int | None = None
+    """No part of a batch may have more samples."""
+    prefetch: int | None = None
+    """No stream may be further ahead, in batches."""
+    cache_bytes: int | None = None
+    """No cache in memory may be larger."""
+
+    def write(self, folder: Path) -> None:
+        """Lay the orders down in the folder that both sides know."""
+        write_sealed(folder / _FILE, asdict(self))
+
+
+def read_orders(folder: Path) -> Orders | None:
+    """Return the orders in a folder; fields of a newer version are left out."""
+    found = read_sealed(folder / _FILE)
+    if found is None:
+        return None
+    known: dict[str, Any] = {field.name: found[field.name] for field in fields(Orders) if field.name in found}
+    return Orders(**known)
+
+
+def received_orders() -> Orders | None:
+    """Return what this process was told by `anybatch run`; None if nobody supervises it."""
+    folder = os.environ.get(FOLDER_VARIABLE)
+    return read_orders(Path(folder)) if folder else None

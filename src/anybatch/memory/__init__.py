@@ -2,12 +2,14 @@
 
 from anybatch.memory.glibc import give_back_freed, make_peaks_predictable, predictable_environment
 from anybatch.memory.groups import Group, groups_of
-from anybatch.memory.held import Held, children_of, held, held_by_tree, tree_of
+from anybatch.memory.held import Held, children_of, held, held_by_tree, held_together, tree_of
+from anybatch.memory.kernel_files import ROOT, number_in, numbers_by_name, text_of
 from anybatch.memory.limits import Allowance, allowance
 from anybatch.memory.model import PeakModel, Peaks, Probe, fitted
 from anybatch.memory.peak import PeakWatch
 
 __all__ = [
+    "ROOT",
     "Allowance",
     "Group",
     "Held",
@@ -22,7 +24,11 @@ __all__ = [
     "groups_of",
     "held",
     "held_by_tree",
+    "held_together",
     "make_peaks_predictable",
+    "number_in",
+    "numbers_by_name",
     "predictable_environment",
+    "text_of",
     "tree_of",
 ]

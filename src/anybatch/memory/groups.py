@@ -33,6 +33,19 @@ class Group:
         pages = numbers_by_name(self.folder / "memory.stat")
         return max(0, used - pages.get(self._name("total_inactive_file", "inactive_file"), 0))
 
+    def anonymous_bytes(self) -> int | None:
+        """Return the anonymous, shared and swapped bytes of all its processes, each page once."""
+        pages = numbers_by_name(self.folder / "memory.stat")
+        if self.version == 1:
+            names = ("total_rss", "total_shmem", "total_swap")
+            return sum(pages.get(name, 0) for name in names) if "total_rss" in pages else None
+        swapped = number_in(self.folder / "memory.swap.current") or 0
+        return pages["anon"] + pages.get("shmem", 0) + swapped if "anon" in pages else None
+
+    def processes(self) -> list[int]:
+        """Return the processes that are in this very group."""
+        return [int(one) for one in (text_of(self.folder / "cgroup.procs") or "").split()]
+
     def peak_bytes(self) -> int | None:
         """Return the most that was ever charged, file pages included."""
         return number_in(self.folder / self._name("memory.max_usage_in_bytes", "memory.peak"))

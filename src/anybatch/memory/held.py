@@ -46,11 +46,16 @@ def held(process: int | str = "self", *, root: Path = ROOT) -> Held:
 
 
 def held_by_tree(process: int, *, root: Path = ROOT) -> Held:
-    """Return what a process and all its descendants hold together.
+    """Return what a process and all its descendants hold together."""
+    return held_together(tree_of(process, root=root), root=root)
+
+
+def held_together(processes: Iterable[int], *, root: Path = ROOT) -> Held:
+    """Return what several processes hold.
 
     What they share is counted once, as much as the one that maps most of it: forked workers map the same.
     """
-    each = [held(one, root=root) for one in tree_of(process, root=root)]
+    each = [held(one, root=root) for one in processes]
     together = sum(each, Held())
     shared = max((one.shared_bytes for one in each), default=0)
     return Held(together.anonymous_bytes, together.swapped_bytes, shared, together.file_bytes)
@@ -58,11 +63,24 @@ def held_by_tree(process: int, *, root: Path = ROOT) -> Held:
 
 def tree_of(process: int, *, root: Path = ROOT) -> list[int]:
     """Return a process and all its descendants, parents first."""
-    children = children_of(root=root)
+    told = _told_children(process, root)
+    scanned = children_of(root=root) if told is None else {}
     found = [process]
     for one in found:
-        found += children.get(one, ())
+        found += scanned.get(one, []) if told is None else _told_children(one, root) or []
     return found
+
+
+def _told_children(process: int, root: Path) -> list[int] | None:
+    """Return the children as the kernel lists them, by thread; None where it was built without such lists."""
+    try:
+        threads = list((root / "proc" / str(process) / "task").iterdir())
+    except OSError:
+        return None
+    lists = [text_of(thread / "children") for thread in threads]
+    if all(one is None for one in lists):
+        return None
+    return [int(child) for one in lists for child in (one or "").split()]
 
 
 def children_of(*, root: Path = ROOT) -> dict[int, list[int]]:

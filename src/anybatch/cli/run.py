@@ -1,0 +1,62 @@
+"""`anybatch run`: a script that survives running out of memory."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from anybatch.cli.failures import reported
+
+EXAMPLE = "Example:  anybatch run --memory 2GiB train.py --epochs 10"
+
+CONTEXT = {"allow_interspersed_args": False}
+
+
+@reported
+def run(
+    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A Python script, as it is.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(metavar="ARGS…", help="Its arguments.", show_default=False)
+    ] = None,
+    *,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="What script and children may hold; default: what is there."),
+    ] = None,
+    retries: Annotated[int, typer.Option(min=0, help="How many restarts there may be in all.")] = 10,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="An HTML timeline of memory, restarts and parts.")
+    ] = None,
+    patience: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1, help="How long training may give no sign of life.")
+    ] = 600.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON event per line on stdout; the script prints to stderr.")
+    ] = False,
+) -> int:
+    """Run a training script, and start it again when it ran out of memory or was killed.
+
+    Each death gets one line: why, by which evidence, and what happens next. A restart continues from the last
+    state of ab.fit, with smaller parts if memory was the reason. Bugs in the script are not restarted. On a
+    terminal the window's title shows step and memory, or the last line if the script prints into a file.
+
+    Exit code: the script's own; 128 + N if signal N ended it; 2 if it could not be started.
+    """
+    from anybatch.supervise import Events, Lines, Settings, supervise
+    from anybatch.units import parse_size
+
+    settings = Settings(
+        script=_existing(script),
+        arguments=tuple(arguments or ()),
+        memory_bytes=None if memory is None else parse_size(memory),
+        retries=retries,
+        report=report,
+        patience_seconds=patience,
+        script_prints_to_stderr=as_json,
+    )
+    return supervise(settings, Events() if as_json else Lines())
+
+
+def _existing(script: str) -> str:
+    with Path(script).open("rb"):
+        return script

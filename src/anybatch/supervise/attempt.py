@@ -1,0 +1,195 @@
+"""One life of the child: start it, watch it, and collect what was seen when it ends."""
+
+import os
+import signal
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from anybatch.handover import (
+    FOLDER_VARIABLE,
+    Orders,
+    Pulse,
+    forget_last_words,
+    forget_pulse,
+    read_last_words,
+)
+from anybatch.memory import predictable_environment
+from anybatch.supervise.environment import GROUP_VARIABLE, PARENT_VARIABLE
+from anybatch.supervise.observe import (
+    Listener,
+    Sample,
+    Scale,
+    address_fraction,
+    descendants,
+    is_stopped,
+    machine_kills,
+    pressure_in,
+)
+from anybatch.supervise.own_group import OwnGroup, own_group
+from anybatch.supervise.relay import ENDING, Relay, reached_the_child_already
+from anybatch.supervise.tell import Teller
+from anybatch.supervise.trail import Trail
+from anybatch.supervise.verdict import NEARLY_FULL, Evidence
+
+_EVERY_SECONDS = 0.1
+# without a group of its own only the supervisor stands between the child and the machine
+_NEAR_THE_LIMIT_SECONDS = 0.01
+_SHOW_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be run, and within which bounds."""
+
+    script: str
+    arguments: tuple[str, ...]
+    folder: Path
+    limit_bytes: int
+    group_limit_bytes: int
+    """A little above the limit, where possible: page tables and buffers of the kernel count in a group."""
+    patience_seconds: float = 600.0
+    script_prints_to_stderr: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What was seen of one child."""
+
+    evidence: Evidence
+    samples: list[Sample]
+    pulse: Pulse | None
+    first_step: int
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What adds up while a child lives."""
+
+    trail: Trail = field(default_factory=Trail)
+    address_fraction: float = 0.0
+    told_to_end: int | None = None
+    over_limit: bool = False
+    silence_seconds: float | None = None
+
+
+def run_attempt(task: Task, orders: Orders, relay: Relay, tell: Teller) -> Life:
+    """Start the script, wait until it has ended, and return what was seen. Leaves no process behind it."""
+    forget_pulse(task.folder)
+    forget_last_words(task.folder)
+    orders.write(task.folder)
+    own = own_group(task.group_limit_bytes)
+    tell.began(orders, own if isinstance(own, str) else None)
+    try:
+        return _Watch(task, own if isinstance(own, OwnGroup) else None, relay, tell).until_the_end()
+    finally:
+        if isinstance(own, OwnGroup):
+            own.remove()
+
+
+class _Watch:
+    def __init__(self, task: Task, own: OwnGroup | None, relay: Relay, tell: Teller) -> None:
+        self._task = task
+        self._own = own
+        self._group = None if own is None else own.group
+        self._relay = relay
+        self._tell = tell
+        self._scale = Scale(self._group)
+        self._listener = Listener(task.folder)
+        self._seen = _Seen()
+        self._kills_before = machine_kills()
+        self._child = _started(task, own)
+        self._shown = 0.0
+
+    def until_the_end(self) -> Life:
+        while (status := self._ended()) is None:
+            self._look()
+            self._relay.wait(self._pause_seconds())
+            for number in self._relay.taken():
+                self._pass_on(number)
+        evidence = self._evidence(status)
+        if evidence.exit_code != 0:
+            self._end_all()
+        pulse = self._listener.pulse
+        return Life(evidence, self._seen.trail.samples, pulse, self._listener.first_step or 0)
+
+    def _ended(self) -> int | None:
+        """Return the child's status once there is one. Orphans of the child come to us and are buried too."""
+        status = None
+        with suppress(ChildProcessError):
+            while True:
+                process, found = os.waitpid(-1, os.WNOHANG)
+                if process == 0:
+                    break
+                status = found if process == self._child else status
+        return status
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        silence = self._listener.listen(now, halted=is_stopped(self._child))
+        pulse = self._listener.pulse or Pulse()
+        held_bytes = self._scale.held_bytes(now)
+        sample = Sample(now, held_bytes, pulse.step, pulse.part, pressure_in(self._group))
+        self._seen.trail.add(sample)
+        self._seen.address_fraction = max(self._seen.address_fraction, address_fraction(self._child))
+        if now - self._shown >= _SHOW_SECONDS:
+            self._tell.looked(sample, pulse, self._task.limit_bytes)
+            self._shown = now
+        self._judge(held_bytes, silence)
+
+    def _judge(self, held_bytes: int, silence_seconds: float) -> None:
+        if self._own is None and held_bytes > self._task.limit_bytes:
+            self._seen.over_limit = True
+            self._end_all()
+        elif silence_seconds > self._task.patience_seconds:
+            self._seen.silence_seconds = silence_seconds
+            self._end_all()
+
+    def _pause_seconds(self) -> float:
+        last = self._seen.trail.samples[-1].held_bytes
+        near = self._own is None and last > self._task.limit_bytes * NEARLY_FULL / 2
+        return _NEAR_THE_LIMIT_SECONDS if near else _EVERY_SECONDS
+
+    def _pass_on(self, number: int) -> None:
+        if number in ENDING:
+            self._seen.told_to_end = number
+        if not reached_the_child_already(number):
+            with suppress(OSError):
+                os.kill(self._child, number)
+
+    def _end_all(self) -> None:
+        for process in descendants():
+            with suppress(OSError):
+                os.kill(process, signal.SIGKILL)
+        if self._own is not None:
+            self._own.kill_all()
+
+    def _evidence(self, status: int) -> Evidence:
+        code = os.waitstatus_to_exitcode(status)
+        kills = machine_kills()
+        known = kills is not None and self._kills_before is not None
+        return Evidence(
+            exit_code=code if code >= 0 else None,
+            signal=-code if code < 0 else None,
+            limit_bytes=self._task.limit_bytes,
+            peak_bytes=self._seen.trail.peak_bytes,
+            address_fraction=self._seen.address_fraction,
+            own_kills=None if self._group is None else self._group.kills(),
+            shared_kills=(kills or 0) - (self._kills_before or 0) if known else None,
+            last_words=read_last_words(self._task.folder),
+            told_to_end=self._seen.told_to_end,
+            ended_over_limit=self._seen.over_limit,
+            ended_for_silence_seconds=self._seen.silence_seconds,
+        )
+
+
+def _started(task: Task, own: OwnGroup | None) -> int:
+    command = [sys.executable, "-m", "anybatch.supervise.child", task.script, *task.arguments]
+    environment = predictable_environment() | dict(os.environ)
+    environment |= {FOLDER_VARIABLE: str(task.folder), PARENT_VARIABLE: str(os.getpid())}
+    if own is not None:
+        environment[GROUP_VARIABLE] = str(own.entrance)
+    actions = [(os.POSIX_SPAWN_DUP2, 2, 1)] if task.script_prints_to_stderr else []
+    return os.posix_spawn(sys.executable, command, environment, file_actions=actions)

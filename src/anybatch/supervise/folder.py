@@ -1,0 +1,72 @@
+"""Where a supervised run keeps its papers, and that only one run does."""
+
+import ctypes
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from anybatch.errors import AnybatchError
+
+_PR_SET_CHILD_SUBREAPER = 36
+STATE = "state"
+
+
+class AlreadyRuns(AnybatchError, RuntimeError):
+    """The same command is being supervised already."""
+
+    def __init__(self, folder: str) -> None:
+        super().__init__(folder)
+        self.folder = folder
+
+    def __str__(self) -> str:
+        return (
+            f"the same command runs already, with its state in `{self.folder}`; wait for it, or end it first"
+        )
+
+
+def run_folder(script: str, arguments: Sequence[str]) -> Path:
+    """Return the folder of one command line, made if need be: beside the script, or where one can write."""
+    told = hashlib.sha256(
+        "\0".join((str(Path(script).resolve()), *arguments)).encode(errors="surrogateescape")
+    )
+    name = f"{Path(script).stem}-{told.hexdigest()[:8]}"
+    places = (Path(script).resolve().parent / ".anybatch", Path.cwd() / ".anybatch")
+    for place in places:
+        with suppress(OSError):
+            (place / name).mkdir(parents=True, exist_ok=True)
+            if os.access(place / name, os.W_OK):
+                return place / name
+    folder = Path(tempfile.gettempdir()) / f"anybatch-{os.getuid()}" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Hold the folder for this process; the kernel gives it back even if the process is killed."""
+    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError:
+        raise AlreadyRuns(str(folder)) from None
+    finally:
+        os.close(handle)
+
+
+def clear(folder: Path) -> None:
+    """Remove the papers of a run that has finished: the next one starts afresh."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        folder.parent.rmdir()
+
+
+def adopt_orphans() -> None:
+    """Let processes whose parent ends become ours: grandchildren count even if the child forgets them."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -1,0 +1,173 @@
+"""Attempt after attempt, until the script has finished or a restart cannot help."""
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from anybatch.handover import Journal, Json, Orders, read_pulse
+from anybatch.memory import allowance, held
+from anybatch.supervise.attempt import Life, Task, run_attempt
+from anybatch.supervise.folder import STATE, adopt_orphans, alone_in, clear, run_folder
+from anybatch.supervise.growth import growth_of
+from anybatch.supervise.observe import boot
+from anybatch.supervise.policy import Attempt, Restart, Stop, after_silence, next_try
+from anybatch.supervise.relay import Relay
+from anybatch.supervise.tell import Summary, Teller
+from anybatch.supervise.timeline import Chapter, write_timeline
+from anybatch.supervise.verdict import judged
+
+DEFAULT_RETRIES = 10
+_OF_THE_KERNEL = 64
+_OF_THE_KERNEL_AT_LEAST = 8 << 20
+_SIGNALLED = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the user asked for."""
+
+    script: str
+    arguments: tuple[str, ...] = ()
+    memory_bytes: int | None = None
+    retries: int = DEFAULT_RETRIES
+    report: Path | None = None
+    patience_seconds: float = 600.0
+    script_prints_to_stderr: bool = False
+
+
+@dataclass(slots=True)
+class _Story:
+    began_seconds: float = field(default_factory=time.monotonic)
+    attempts: list[Attempt] = field(default_factory=list)
+    chapters: list[Chapter] = field(default_factory=list)
+    peak_bytes: int = 0
+
+
+def supervise(settings: Settings, tell: Teller) -> int:
+    """Run a script to its end, restarting what a restart can cure; return the exit code to end with."""
+    folder = run_folder(settings.script, settings.arguments)
+    adopt_orphans()
+    with alone_in(folder), Relay() as relay:
+        task = _task(settings, folder)
+        story = _Story()
+        code = _attempts(task, settings, relay, tell, story)
+    _conclude(settings, task, story, code, tell)
+    return code
+
+
+def _task(settings: Settings, folder: Path) -> Task:
+    allowed = allowance().limit_bytes - held().counted_bytes
+    limit = min(allowed, settings.memory_bytes or allowed)
+    beyond = max(limit // _OF_THE_KERNEL, _OF_THE_KERNEL_AT_LEAST)
+    return Task(
+        script=settings.script,
+        arguments=settings.arguments,
+        folder=folder,
+        limit_bytes=limit,
+        group_limit_bytes=min(allowed, limit + beyond),
+        patience_seconds=settings.patience_seconds,
+        script_prints_to_stderr=settings.script_prints_to_stderr,
+    )
+
+
+def _attempts(task: Task, settings: Settings, relay: Relay, tell: Teller, story: _Story) -> int:
+    journal = Journal(task.folder)
+    orders = _first_orders(task, journal.entries(), tell)
+    while True:
+        journal.add({"event": "began", "orders": asdict(orders), "boot": boot(), "time": time.time()})
+        life = run_attempt(task, orders, relay, tell)
+        attempt = _attempt(orders, life)
+        story.attempts.append(attempt)
+        decision = next_try(story.attempts, retries=settings.retries)
+        _write_down(story, journal, attempt, life, decision)
+        tell.ended(orders, attempt.verdict, decision.why)
+        if isinstance(decision, Stop):
+            return _code(life)
+        orders = decision.orders
+
+
+def _first_orders(task: Task, entries: Sequence[Json], tell: Teller) -> Orders:
+    """Return how to begin: afresh, or as the run before this one would have gone on."""
+    fresh = Orders(state_folder=str(task.folder / STATE), limit_bytes=task.limit_bytes)
+    last = entries[-1] if entries else {}
+    began = _orders_in(entries)
+    if began is None or (began.limit_bytes or 0) < task.limit_bytes:
+        # more memory than then: what was too large may fit now
+        return fresh
+    going_on = replace(began, limit_bytes=task.limit_bytes, state_folder=fresh.state_folder, attempt=0)
+    if last.get("event") == "ended":
+        return replace(going_on, attempt=1)
+    pulse = read_pulse(task.folder)
+    held_bytes, part = (pulse.held_bytes, pulse.part) if pulse else (0, 0)
+    restart = after_silence(going_on, held_bytes=held_bytes, limit_bytes=began.limit_bytes or 0, part=part)
+    tell.note(restart.why)
+    return restart.orders
+
+
+def _orders_in(entries: Sequence[Json]) -> Orders | None:
+    for entry in reversed(entries):
+        orders = entry.get("then") or entry.get("orders")
+        try:
+            if orders:
+                return Orders(**orders)
+        except TypeError:
+            # written by another version
+            continue
+    return None
+
+
+def _attempt(orders: Orders, life: Life) -> Attempt:
+    pulse = life.pulse
+    points = [(sample.step, sample.held_bytes) for sample in life.samples if sample.step]
+    return Attempt(
+        orders=orders,
+        verdict=judged(life.evidence),
+        trained=pulse is not None,
+        first_step=life.first_step,
+        last_step=pulse.step if pulse else 0,
+        part=pulse.part if pulse else 0,
+        growth=growth_of(points, life.evidence.limit_bytes),
+    )
+
+
+def _write_down(
+    story: _Story, journal: Journal, attempt: Attempt, life: Life, decision: Restart | Stop
+) -> None:
+    story.peak_bytes = max(story.peak_bytes, life.evidence.peak_bytes)
+    story.chapters.append(Chapter(attempt.orders, attempt.verdict, decision.why, tuple(life.samples)))
+    journal.add(
+        {
+            "event": "ended",
+            "attempt": attempt.orders.attempt,
+            "cause": attempt.verdict.cause,
+            "sentence": attempt.verdict.sentence,
+            "last_step": attempt.last_step,
+            "why": decision.why,
+            "then": asdict(decision.orders) if isinstance(decision, Restart) else None,
+        }
+    )
+
+
+def _code(life: Life) -> int:
+    seen = life.evidence
+    return _SIGNALLED + (seen.signal or 0) if seen.exit_code is None else seen.exit_code
+
+
+def _conclude(settings: Settings, task: Task, story: _Story, code: int, tell: Teller) -> None:
+    last = story.attempts[-1]
+    summary = Summary(
+        exit_code=code,
+        cause=last.verdict.cause,
+        restarts=len(story.attempts) - 1,
+        last_step=max(attempt.last_step for attempt in story.attempts),
+        peak_bytes=story.peak_bytes,
+        limit_bytes=task.limit_bytes,
+        seconds=round(time.monotonic() - story.began_seconds, 3),
+    )
+    if settings.report is not None:
+        write_timeline(settings.report, settings.script, summary, story.chapters, story.began_seconds)
+    tell.over(summary)
+    if code == os.EX_OK:
+        clear(task.folder)

@@ -1,0 +1,145 @@
+"""The story of a run as one HTML file: memory over time, restarts and part sizes. It loads nothing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
+from anybatch.handover import Orders, place
+from anybatch.supervise.observe import Sample
+from anybatch.supervise.tell import Summary
+from anybatch.supervise.verdict import Cause, Verdict
+from anybatch.units import size
+
+_WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 960, 320, 80, 16, 40
+_GRID_LINES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One attempt, as it is told afterwards."""
+
+    orders: Orders
+    verdict: Verdict
+    then: str
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """From seconds and bytes to places in the picture."""
+
+    start_seconds: float
+    seconds: float
+    most_bytes: int
+
+    def x(self, at_seconds: float) -> float:
+        return _LEFT + (_WIDTH - _LEFT) * (at_seconds - self.start_seconds) / self.seconds
+
+    def y(self, n_bytes: float) -> float:
+        return _TOP + (_HEIGHT - _TOP - _BOTTOM) * (1 - n_bytes / self.most_bytes)
+
+
+def write_timeline(
+    file: Path, script: str, summary: Summary, chapters: Sequence[Chapter], start_seconds: float
+) -> None:
+    """Write the report, whole or not at all."""
+    place(file, [timeline(script, summary, chapters, start_seconds).encode()], durable=False)
+
+
+def timeline(script: str, summary: Summary, chapters: Sequence[Chapter], start_seconds: float) -> str:
+    """Return the report as text."""
+    most = max([summary.limit_bytes, summary.peak_bytes, 1])
+    scale = _Scale(start_seconds, max(summary.seconds, 0.001), round(most * 1.05))
+    picture = "\n".join((*_grid(scale), *_limit(scale, summary), *_lines(scale, chapters)))
+    rows = "\n".join(_row(chapter, start_seconds) for chapter in chapters)
+    outcome = "finished" if summary.cause is Cause.FINISHED else f"ended: {summary.cause}"
+    return _PAGE.format(
+        title=escape(Path(script).name),
+        outcome=escape(f"{outcome}, exit code {summary.exit_code}"),
+        summary=escape(str(summary)) if summary.restarts else escape(_without_restart(summary)),
+        width=_WIDTH,
+        height=_HEIGHT,
+        picture=picture,
+        rows=rows,
+    )
+
+
+def _without_restart(summary: Summary) -> str:
+    return f"no restart; peak {size(summary.peak_bytes)} of {size(summary.limit_bytes)}"
+
+
+def _grid(scale: _Scale) -> Iterator[str]:
+    for number in range(_GRID_LINES + 1):
+        share = number / _GRID_LINES
+        y, x = scale.y(scale.most_bytes * share), scale.x(scale.start_seconds + scale.seconds * share)
+        yield f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield _text(_LEFT - 8, y + 4, "end", size(round(scale.most_bytes * share)))
+        anchor = "end" if number == _GRID_LINES else "middle"
+        yield _text(x, _HEIGHT - 16, anchor, f"{scale.seconds * share:,.0f} s")
+
+
+def _text(x: float, y: float, anchor: str, text: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
+
+
+def _limit(scale: _Scale, summary: Summary) -> Iterator[str]:
+    y = scale.y(summary.limit_bytes)
+    yield f'<line class="limit" x1="{_LEFT}" x2="{_WIDTH}" y1="{y:.1f}" y2="{y:.1f}"/>'
+
+
+def _lines(scale: _Scale, chapters: Sequence[Chapter]) -> Iterator[str]:
+    for chapter in chapters:
+        if not chapter.samples:
+            continue
+        points = " ".join(
+            f"{scale.x(one.seconds):.1f},{scale.y(one.held_bytes):.1f}" for one in chapter.samples
+        )
+        yield f'<polyline class="held" points="{points}"/>'
+        end = scale.x(chapter.samples[-1].seconds)
+        kind = "fine" if chapter.verdict.cause is Cause.FINISHED else "end"
+        told = escape(f"attempt {chapter.orders.attempt}: {chapter.verdict.sentence}")
+        yield f'<line class="{kind}" x1="{end:.1f}" x2="{end:.1f}" y1="{_TOP}" y2="{_HEIGHT - _BOTTOM}">'
+        yield f"<title>{told}</title></line>"
+
+
+def _row(chapter: Chapter, start_seconds: float) -> str:
+    samples = chapter.samples
+    last = samples[-1] if samples else None
+    peak = max((sample.held_bytes for sample in samples), default=0)
+    cells = (
+        f"{chapter.orders.attempt:,}",
+        f"{samples[0].seconds - start_seconds:,.1f} s" if samples else "",
+        f"{last.seconds - samples[0].seconds:,.1f} s" if last else "",
+        f"{last.part:,}" if last and last.part else "",
+        f"{last.step:,}" if last and last.step else "",
+        size(peak),
+        chapter.verdict.sentence,
+        chapter.then,
+    )
+    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><title>anybatch run: {title}</title>
+<style>
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; color: #222 }}
+svg {{ width: 100%; height: auto }} svg text {{ font-size: 12px; fill: #666 }}
+.grid {{ stroke: #e5e5e5 }} .limit {{ stroke: #c0392b; stroke-dasharray: 6 4 }}
+.held {{ fill: none; stroke: #2471a3; stroke-width: 1.5 }}
+.end {{ stroke: #c0392b; stroke-width: 2 }} .fine {{ stroke: #1e8449; stroke-width: 2 }}
+table {{ border-collapse: collapse; width: 100% }} td, th {{ text-align: left; vertical-align: top;
+padding: .3rem .6rem .3rem 0; border-bottom: 1px solid #e5e5e5 }}
+</style>
+<h1>{title}</h1>
+<p><b>{outcome}</b>. {summary}.</p>
+<svg viewBox="0 0 {width} {height}" role="img" aria-label="memory held over time">
+{picture}
+</svg>
+<p>Blue: what the script and its children hold. Dashed: the limit. Red: an attempt ended; green: finished.</p>
+<table><tr><th>attempt</th><th>began at</th><th>lasted</th><th>part</th><th>step</th><th>peak</th>
+<th>how it ended</th><th>then</th></tr>
+{rows}
+</table>
+</html>
+"""

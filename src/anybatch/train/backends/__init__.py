@@ -1,0 +1,37 @@
+"""One adapter per framework, reached by name, and what it has to offer."""
+
+import sys
+from importlib import import_module
+from typing import Any, Protocol
+
+from anybatch.train.refusals import UnknownBackend
+
+BACKENDS = ("tensorflow",)
+
+
+class Steps(Protocol):
+    """The step functions of one model. A call happens whole, or raises and has moved nothing."""
+
+    def update_whole(self, batch: Any) -> Any: ...
+    def test_whole(self, batch: Any) -> Any: ...
+    def predict(self, batch: Any) -> Any: ...
+    def begin(self) -> None: ...
+    def add_part(self, part: Any, share: float) -> None: ...
+    def add_test_part(self, part: Any, share: float) -> None: ...
+    def commit(self, rows: int, *, sizes_were_right: bool) -> Any: ...
+    def commit_test(self, rows: int) -> Any: ...
+
+
+def load_backend(name: str) -> Any:
+    """Import one framework adapter, and only that one."""
+    if name not in BACKENDS:
+        raise UnknownBackend(name, BACKENDS)
+    return import_module(f"anybatch.train.backends.{name}")
+
+
+def backend_of(model: Any) -> Any:
+    """Return the adapter for the framework that Keras runs on; the model's maker has imported it."""
+    keras = sys.modules.get("keras")
+    if keras is None or not isinstance(model, keras.Model):
+        raise TypeError(f"a Keras 3 model is needed, and this is {type(model).__name__}")
+    return load_backend(keras.config.backend())

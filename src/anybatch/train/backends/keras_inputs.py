@@ -1,0 +1,125 @@
+"""What Keras' `fit` takes besides streams, with Keras' own checks and defaults."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import numpy as np
+from keras.src.trainers import data_adapters
+from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
+from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
+from keras.src.trainers.data_adapters.tf_dataset_adapter import TFDatasetAdapter
+from keras.src.utils import rng_utils
+
+from anybatch.stream import from_arrays
+from anybatch.train.inputs import Batches, Source, StreamSource, whole
+
+
+def source(
+    x: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    batch_size: int | None,
+    steps: int | None,
+    shuffle: Any,
+    class_weight: Any,
+) -> Source:
+    """Return batches out of arrays, a dataset, a `PyDataset` or a generator; refuses what Keras refuses."""
+    adapter = data_adapters.get_data_adapter(
+        x,
+        y,
+        sample_weight=sample_weight,
+        batch_size=batch_size,
+        steps_per_epoch=steps,
+        shuffle=shuffle,
+        class_weight=class_weight,
+    )
+    if isinstance(adapter, ArrayDataAdapter):
+        return _arrays(adapter, shuffle)
+    if batch_size is not None:
+        raise ValueError(
+            f"batch_size={batch_size} was given with x of type {type(x).__name__}, which yields batches "
+            "already; leave it out, or batch the data by that number"
+        )
+    return AdapterSource(adapter)
+
+
+def _arrays(adapter: Any, shuffle: Any) -> Source:
+    inputs = array_slicing.convert_to_sliceable(adapter._inputs, target_backend="numpy")  # noqa: SLF001
+    flat = keras.tree.flatten(inputs)
+    if shuffle == "batch" or not all(_is_plain(one) for one in flat):
+        return AdapterSource(adapter)
+    arrays = [np.asarray(one.convert_to_numpy(one[slice(None)])) for one in flat if one is not None]
+    stream = from_arrays(tuple(arrays))
+    if shuffle:
+        stream = stream.shuffle(seed=_seed())
+    structure = adapter._inputs  # noqa: SLF001
+    return StreamSource(stream.batch(adapter.batch_size), lambda columns: _packed(structure, columns))
+
+
+def _is_plain(sliceable: Any) -> bool:
+    if sliceable is None:
+        return True
+    kind = getattr(sliceable.array, "dtype", None)
+    return isinstance(sliceable.array, np.ndarray) and kind is not None and kind.kind in "biuf"
+
+
+def _packed(structure: Any, columns: Any) -> Any:
+    """Return columns in the structure that the user gave them in, lists as tuples, as datasets do."""
+    rest = iter(columns)
+    filled = keras.tree.map_structure(
+        lambda one: None if one is None else next(rest), structure, none_is_leaf=True
+    )
+    return keras.tree.lists_to_tuples(filled)
+
+
+def _seed() -> int:
+    """Return the seed of the permutation: told by `keras.utils.set_random_seed`, else any."""
+    seed = rng_utils.get_random_seed()
+    return int(np.random.default_rng().integers(2**31)) if seed is None else int(seed)
+
+
+class AdapterSource:
+    """Batches that come whole, out of one of Keras' adapters."""
+
+    def __init__(self, adapter: Any) -> None:
+        self._adapter = adapter
+
+    @property
+    def num_batches(self) -> int | None:
+        return self._adapter.num_batches  # type: ignore[no-any-return]
+
+    @property
+    def batch_size(self) -> int | None:
+        return self._adapter.batch_size  # type: ignore[no-any-return]
+
+    def open(self, epoch: int, most: int | None) -> Batches:
+        for batch in self._elements():
+            yield whole(batch)
+
+    def _elements(self) -> Iterator[Any]:
+        if isinstance(self._adapter, TFDatasetAdapter):
+            return iter(self._adapter.get_tf_dataset())
+        return iter(self._adapter.get_numpy_iterator())
+
+    def began(self) -> None:
+        self._adapter.on_epoch_begin()
+
+    def ended(self) -> None:
+        self._adapter.on_epoch_end()
+
+
+def class_weighted(columns: Any, class_weight: Any) -> Any:
+    """Return a part of a stream with its sample weights by class."""
+    x, y, weights = keras.utils.unpack_x_y_sample_weight(columns)
+    if weights is not None:
+        raise ValueError("class_weight and sample weights were both given; weigh by one of them")
+    if y is None or keras.tree.is_nested(y):
+        raise ValueError("class_weight needs exactly one output with labels")
+    return x, y, data_adapter_utils.class_weight_to_sample_weights(y, class_weight)
+
+
+def validation_split(x: Any, y: Any, sample_weight: Any, fraction: float) -> tuple[Any, Any]:
+    """Return the arrays to train on and those at their end to validate on."""
+    return array_slicing.train_validation_split((x, y, sample_weight), validation_split=fraction)  # type: ignore[no-any-return]

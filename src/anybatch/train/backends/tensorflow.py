@@ -1,0 +1,95 @@
+"""Keras on TensorFlow: everything that `fit` asks of a framework."""
+
+from typing import Any
+
+import keras
+from keras.src.utils import python_utils
+
+from anybatch.train.backends.keras_inputs import class_weighted, source, validation_split
+from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_between, tensors
+from anybatch.train.backends.tensorflow_findings import Findings, examined
+from anybatch.train.backends.tensorflow_steps import Steps
+from anybatch.train.refusals import OwnAccumulation
+
+__all__ = [
+    "Findings",
+    "Steps",
+    "build",
+    "callback_list",
+    "check_model",
+    "class_weighted",
+    "epoch_logs",
+    "examined",
+    "finalize",
+    "flat",
+    "identity",
+    "joined",
+    "numbers",
+    "row_count",
+    "rows_between",
+    "source",
+    "tensors",
+    "unpacked",
+    "validates",
+    "validation_split",
+]
+
+
+def check_model(model: Any, batch_size: int | None) -> None:
+    """Refuse what cannot be trained, before anything is read."""
+    model._assert_compile_called("fit")  # noqa: SLF001
+    optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
+    steps = getattr(optimizer, "gradient_accumulation_steps", None)
+    if steps:
+        raise OwnAccumulation(steps, batch_size)
+
+
+def build(model: Any, part: Any) -> None:
+    """Create every variable, so that there is something to put back when the first step fails."""
+    few = tensors(rows_between(part, 0, min(2, row_count(part))))
+    model._symbolic_build(data_batch=few)  # noqa: SLF001
+
+
+def callback_list(model: Any, callbacks: Any, **options: Any) -> Any:
+    """Return Keras' own list of callbacks, or the one given."""
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        return callbacks
+    return keras.callbacks.CallbackList(callbacks, model=model, **options)
+
+
+def identity(model: Any) -> tuple[Any, ...]:
+    """Return what traced steps depend on: another one means tracing anew."""
+    compiled = (model.optimizer, model._compile_loss, model._compile_metrics, model._loss_tracker)  # noqa: SLF001
+    variables = tuple(id(variable) for variable in model.trainable_variables)
+    return (*map(id, compiled), variables, model.run_eagerly, model.jit_compile)
+
+
+def epoch_logs(model: Any, logs: Any) -> Any:
+    """Return the model's metrics, or the logs where a step of its own returned something else."""
+    return dict(model._get_metrics_result_or_logs(logs))  # noqa: SLF001
+
+
+def validates(model: Any, epoch: int, frequency: Any) -> bool:
+    """Return whether an epoch is followed by validation."""
+    return bool(model._should_eval(epoch, frequency))  # noqa: SLF001
+
+
+def flat(model: Any, logs: Any) -> Any:
+    """Return logs as `evaluate` returns them: a number, or a list in the order of the metrics."""
+    return model._flatten_metrics_in_order(logs)  # noqa: SLF001
+
+
+def unpacked(given: Any) -> tuple[Any, Any, Any]:
+    """Return (x, y, sample_weight) of what a user gave as one."""
+    return keras.utils.unpack_x_y_sample_weight(given)  # type: ignore[no-any-return]
+
+
+def finalize(model: Any) -> None:
+    """Do what an optimizer does once, at the end: weights become their averages."""
+    if isinstance(model.optimizer, keras.optimizers.Optimizer):
+        model.optimizer.finalize_variable_values(model.trainable_weights)
+
+
+def numbers(logs: Any) -> Any:
+    """Return logs as plain numbers."""
+    return python_utils.pythonify_logs(logs)

@@ -1,0 +1,102 @@
+"""Gradients that are summed over parts: dense ones in place, slices of embeddings one behind the other."""
+
+from typing import Any
+
+import tensorflow as tf
+
+Gradients = list[Any]
+"""One per variable: a tensor, `IndexedSlices`, or None where the loss does not depend on it."""
+
+
+class Sums:
+    """The sum of the gradients of all parts so far, of one group of loss terms.
+
+    Dense sums live in variables, added to in place: nothing is allocated once the first part is through.
+    Slices are kept as they come and never merged: Keras squares and clips them before it merges rows.
+    """
+
+    def __init__(self) -> None:
+        self._dense: list[Any] = []
+        self._slices: list[list[Any]] = []
+        self._set = tf.function(self._assign, autograph=False)
+        self._more = tf.function(self._assign_add, autograph=False)
+
+    def start(self, gradients: Gradients) -> None:
+        """Begin with the gradients of a first part."""
+        dense = _dense(gradients)
+        if not self._dense:
+            self._dense = [tf.Variable(gradient, trainable=False) for gradient in dense]
+        elif dense:
+            self._set(dense)
+        self._slices = [[gradient] for gradient in gradients if isinstance(gradient, tf.IndexedSlices)]
+
+    def add(self, gradients: Gradients) -> None:
+        """Add those of one more part."""
+        dense = _dense(gradients)
+        if dense:
+            self._more(dense)
+        slices = [gradient for gradient in gradients if isinstance(gradient, tf.IndexedSlices)]
+        for kept, more in zip(self._slices, slices, strict=True):
+            kept.append(more)
+
+    def total(self, like: Gradients) -> Gradients:
+        """Return the sums in the shape of one part's gradients."""
+        dense, slices = iter(self._dense), iter(self._slices)
+        return [_summed(gradient, dense, slices) for gradient in like]
+
+    def forget(self) -> None:
+        """Let go of the slices; the dense sums are used again."""
+        self._slices = []
+
+    def _assign(self, dense: list[Any]) -> None:
+        for variable, gradient in zip(self._dense, dense, strict=True):
+            variable.assign(gradient)
+
+    def _assign_add(self, dense: list[Any]) -> None:
+        for variable, gradient in zip(self._dense, dense, strict=True):
+            variable.assign_add(gradient)
+
+
+def _dense(gradients: Gradients) -> list[Any]:
+    return [one for one in gradients if one is not None and not isinstance(one, tf.IndexedSlices)]
+
+
+def _summed(like: Any, dense: Any, slices: Any) -> Any:
+    if like is None:
+        return None
+    return concatenated(next(slices)) if isinstance(like, tf.IndexedSlices) else next(dense).value()
+
+
+def concatenated(parts: list[Any]) -> Any:
+    """Return slices one behind the other."""
+    if len(parts) == 1:
+        return parts[0]
+    values = tf.concat([part.values for part in parts], 0)
+    indices = tf.concat([tf.cast(part.indices, tf.int64) for part in parts], 0)
+    return tf.IndexedSlices(values, indices, parts[0].dense_shape)
+
+
+def scaled(gradient: Any, factor: Any) -> Any:
+    """Return a gradient times a number."""
+    if gradient is None:
+        return None
+    if isinstance(gradient, tf.IndexedSlices):
+        factor = tf.cast(factor, gradient.values.dtype)
+        return tf.IndexedSlices(gradient.values * factor, gradient.indices, gradient.dense_shape)
+    return gradient * tf.cast(factor, gradient.dtype)
+
+
+def added(one: Any, other: Any) -> Any:
+    """Return the sum of two gradients as automatic differentiation does: beside slices, all is slices."""
+    if one is None or other is None:
+        return other if one is None else one
+    if isinstance(one, tf.IndexedSlices) or isinstance(other, tf.IndexedSlices):
+        return concatenated([_as_slices(one), _as_slices(other)])
+    return one + other
+
+
+def _as_slices(gradient: Any) -> Any:
+    if isinstance(gradient, tf.IndexedSlices):
+        return gradient
+    rows = tf.range(tf.shape(gradient, tf.int64)[0])
+    return tf.IndexedSlices(gradient, rows, tf.shape(gradient))

@@ -1,0 +1,311 @@
+"""The step functions of one compiled Keras model on TensorFlow.
+
+Every method here happens whole or not at all: what a failing call has moved is put back before it raises.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from anybatch.train.backends import tensorflow_metrics as metrics
+from anybatch.train.backends import tensorflow_norms as norms
+from anybatch.train.backends.tensorflow_gradients import Gradients, Sums, added, scaled
+from anybatch.train.backends.tensorflow_metrics import behind_each_other
+from anybatch.train.backends.tensorflow_state import Undo, moved_by_a_part, moved_by_a_step
+from anybatch.train.backends.tensorflow_terms import (
+    COUNT,
+    ONE,
+    OWN,
+    Rules,
+    Term,
+    penalties,
+    penalty_outside,
+    predictions,
+    terms_of,
+)
+
+UNDO_BYTES = 64 << 20
+"""Up to here an undo copy of weights and slots costs less than it is worth; above, workspace is reserved."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summand:
+    """What is known of a loss term once it is traced; `vector`: Keras does not reduce it."""
+
+    name: str
+    rule: str
+    weight: Any
+    tracked: bool
+    vector: bool
+
+    @property
+    def divided(self) -> bool:
+        return self.vector or self.rule != ONE
+
+
+class Steps:
+    """Whole updates, parts of updates, tests and predictions of one model.
+
+    `rules` say how terms add up of which nothing declares it, `late` which metrics have to see whole batches.
+    """
+
+    def __init__(self, model: Any, *, rules: Rules | None = None, late: frozenset[int] = frozenset()) -> None:
+        self.model = model
+        self._rules = rules or {}
+        self._late = late
+        self._sums: dict[str, Sums] = {}
+        self._first: dict[str, Gradients] = {}
+        self._side: Any = None
+        self._seen: list[Any] = []
+        self._summands: list[Summand] = []
+        self._normed: list[Any] = []
+        self._whole = self._traced(model.train_step)
+        self._part = self._traced(self._part_of_update)
+        self._test_whole = self._traced(model.test_step)
+        self._test_part = self._traced(self._part_of_test)
+        self._predict = self._traced(model.predict_step)
+        self._finish = self._plainly_traced(self._update)
+        self._finish_test = self._plainly_traced(self._close)
+        self._more = self._plainly_traced(_sum)
+
+    def _traced(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        if self.model.run_eagerly:
+            return step
+        return tf.function(step, autograph=False, reduce_retracing=True, jit_compile=self.model.jit_compile)  # type: ignore[no-any-return]
+
+    def _plainly_traced(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        return step if self.model.run_eagerly else tf.function(step, autograph=False, reduce_retracing=True)
+
+    @cached_property
+    def _by_part(self) -> Undo:
+        return Undo(moved_by_a_part(self.model))
+
+    @cached_property
+    def _by_step(self) -> Undo:
+        return Undo(moved_by_a_step(self.model))
+
+    # whole batches
+
+    def update_whole(self, batch: Any) -> Any:
+        """Make one update by Keras' own `train_step`, and return its logs."""
+        return _undone(self._by_step, lambda: self._whole(batch))
+
+    def test_whole(self, batch: Any) -> Any:
+        """Count one batch by Keras' own `test_step`, and return its logs."""
+        return _undone(self._by_part, lambda: self._test_whole(batch))
+
+    def predict(self, batch: Any) -> Any:
+        """Return what the model predicts."""
+        return _undone(self._by_part, lambda: self._predict(batch))
+
+    # parts
+
+    def begin(self) -> None:
+        """Forget the parts of the last batch."""
+        self._first, self._side, self._seen = {}, None, []
+        for sums in self._sums.values():
+            sums.forget()
+
+    def add_part(self, part: Any, share: float) -> None:
+        """Add one part, which is `share` of its batch as far as that is known."""
+        fraction = tf.constant(share, tf.float64)
+        _undone(self._by_part, lambda: self._accumulate(*self._part(part, fraction)))
+
+    def add_test_part(self, part: Any, share: float) -> None:
+        """Count one part of a batch."""
+        fraction = tf.constant(share, tf.float64)
+        _undone(self._by_part, lambda: self._remember(*self._test_part(part, fraction)))
+
+    def commit(self, rows: int, *, sizes_were_right: bool) -> Any:
+        """Make the update of all parts together, and return the logs."""
+        totals = {group: sums.total(self._first[group]) for group, sums in self._sums.items()}
+        late = behind_each_other(self._seen) if self._late else None
+        count = tf.constant(rows)
+        return _undone(self._by_step, lambda: self._finish(totals, self._side, late, count, sizes_were_right))
+
+    def commit_test(self, rows: int) -> Any:
+        """Count the batch whose parts were added, and return the logs."""
+        late = behind_each_other(self._seen) if self._late else None
+        count = tf.constant(rows)
+        return _undone(self._by_part, lambda: self._finish_test(self._side, late, count))
+
+    def _accumulate(self, gradients: dict[str, Gradients], side: Any, seen: Any) -> None:
+        if self._side is None:
+            for group, one in gradients.items():
+                self._sums.setdefault(group, Sums()).start(one)
+            self._first = {group: [_without_values(g) for g in one] for group, one in gradients.items()}
+        else:
+            for group, one in gradients.items():
+                self._sums[group].add(one)
+        self._remember(side, seen)
+
+    def _remember(self, side: Any, seen: Any) -> None:
+        self._side = side if self._side is None else self._more(self._side, side)
+        if self._late:
+            self._seen.append(seen)
+
+    # what is traced
+
+    def _part_of_update(self, part: Any, share: Any) -> tuple[dict[str, Gradients], Any, Any]:
+        model = self.model
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(part)
+        with norms.Moments(model).watched() as moments:
+            with tf.GradientTape(persistent=True) as tape:
+                y_pred = predictions(model, x, training=True)
+                terms = terms_of(model, (x, y, y_pred, weights), self._rules, training=True)
+                objectives = {
+                    group: _scaled_loss(model, objective)
+                    for group, objective in _objectives(terms, share).items()
+                }
+            moments.close()
+            variables = [variable.value for variable in model.trainable_variables]
+            gradients = {group: tape.gradient(one, variables) for group, one in objectives.items()}
+            del tape
+        # the sums are added to only when every gradient is there; so are the metrics
+        with tf.control_dependencies(_tensors(gradients)):
+            metrics.update(model, (x, y, y_pred, weights), self._late)
+        self._normed = moments.layers()
+        return (
+            gradients,
+            (self._reports(terms, share), moments.sums()),
+            (y, y_pred, weights) if self._late else None,
+        )
+
+    def _part_of_test(self, part: Any, share: Any) -> tuple[Any, Any]:
+        model = self.model
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(part)
+        y_pred = predictions(model, x, training=False)
+        terms = terms_of(model, (x, y, y_pred, weights), self._rules, training=False)
+        metrics.update(model, (x, y, y_pred, weights), self._late)
+        return (self._reports(terms, share), []), (y, y_pred, weights) if self._late else None
+
+    def _reports(self, terms: list[Term], share: Any) -> Any:
+        """Return of every term what it adds to the loss of the batch, and to what that is divided by."""
+        self._summands = [
+            Summand(term.name, term.rule, term.weight, term.tracked, bool(term.value.shape.rank))
+            for term in terms
+        ]
+        return [
+            (alpha * term.reported, alpha)
+            for term, one in zip(terms, self._summands, strict=True)
+            for alpha in [share if one.vector else _alpha(term, share)]
+        ]
+
+    def _update(
+        self, totals: dict[str, Gradients], side: Any, late: Any, rows: Any, sizes_were_right: bool
+    ) -> Any:
+        reports, moments = side
+        model, variables = self.model, self.model.trainable_variables
+        gradients: Gradients = [None] * len(variables)
+        for group, total in totals.items():
+            factor = self._correction(group, reports, sizes_were_right)
+            right = total if factor is None else [scaled(one, factor) for one in total]
+            gradients = [added(one, other) for one, other in zip(gradients, right, strict=True)]
+        penalty, more = self._penalty()
+        gradients = [added(one, other) for one, other in zip(gradients, more, strict=True)]
+        with tf.control_dependencies(_tensors(gradients)):
+            model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        for layer, sums in zip(self._normed, moments, strict=True):
+            norms.commit(layer, sums)
+        return self._counted(side, late, rows, penalty)
+
+    def _correction(self, group: str, reports: Any, sizes_were_right: bool) -> Any:
+        """Return what the sums of a group are still to be multiplied by; None: nothing."""
+        if group == ONE or (group == COUNT and sizes_were_right):
+            return None
+        number = next(
+            n for n, one in enumerate(self._summands) if group == (one.name if one.rule == OWN else one.rule)
+        )
+        return tf.math.divide_no_nan(tf.constant(1.0, tf.float64), reports[number][1])
+
+    def _penalty(self) -> tuple[Any, Gradients]:
+        """Return the weight regularisation and its gradients: it belongs to the update, not to a part."""
+        model = self.model
+        with tf.GradientTape() as tape:
+            losses = penalties(model) if penalty_outside(model, self._rules) else []
+            loss = _scaled_loss(model, tf.add_n(losses)) if losses else None
+        variables = [variable.value for variable in model.trainable_variables]
+        if loss is None:
+            return None, [None] * len(variables)
+        return tf.add_n(losses), list(tape.gradient(loss, variables))
+
+    def _close(self, side: Any, late: Any, rows: Any) -> Any:
+        return self._counted(side, late, rows, self._penalty()[0])
+
+    def _counted(self, side: Any, late: Any, rows: Any, penalty: Any) -> Any:
+        """Count the batch once in what Keras counts by batch, and return the logs."""
+        model = self.model
+        values = [_loss_of(one, *report) for one, report in zip(self._summands, side[0], strict=True)]
+        total = tf.add_n([_weighted(value, one) for value, one in zip(values, self._summands, strict=True)])
+        if penalty is not None:
+            total += tf.cast(penalty, tf.float64)
+        model._loss_tracker.update_state(total, sample_weight=rows)  # noqa: SLF001
+        trackers = model._compile_loss.metrics if model._compile_loss is not None else []  # noqa: SLF001
+        for tracker, value in zip(trackers, values, strict=False):
+            tracker.update_state(value, sample_weight=rows)
+        if self._late:
+            metrics.update_late(model, late, self._late)
+        return model.get_metrics_result()
+
+
+def _undone(undo: Undo, run: Callable[[], Any]) -> Any:
+    """Run something; if it fails, put back what it has moved."""
+    before = undo.taken()
+    try:
+        return run()
+    except BaseException:
+        undo.put_back(before)
+        raise
+
+
+def _scaled_loss(model: Any, loss: Any) -> Any:
+    return model.optimizer.scale_loss(loss) if model.optimizer is not None else loss
+
+
+def _alpha(term: Term, share: Any) -> Any:
+    if term.rule == ONE:
+        return tf.constant(1.0, tf.float64)
+    return share if term.rule == COUNT else share * term.measure
+
+
+def _objectives(terms: list[Term], share: Any) -> dict[str, Any]:
+    """Return what is differentiated, by group: terms of one group have one denominator."""
+    groups: dict[str, Any] = {}
+    for term in terms:
+        group = term.name if term.rule == OWN else term.rule
+        objective = term.objective
+        objective = (
+            objective if term.rule == ONE else objective * tf.cast(_alpha(term, share), objective.dtype)
+        )
+        groups[group] = objective if group not in groups else groups[group] + objective
+    return groups
+
+
+def _loss_of(summand: Summand, numerator: Any, denominator: Any) -> Any:
+    return tf.math.divide_no_nan(numerator, denominator) if summand.divided else numerator
+
+
+def _weighted(value: Any, summand: Summand) -> Any:
+    return value if summand.weight is None else value * tf.cast(summand.weight, value.dtype)
+
+
+def _tensors(structure: Any) -> list[Any]:
+    leaves = tf.nest.flatten(structure, expand_composites=True)
+    return [leaf for leaf in leaves if leaf is not None]
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return tf.nest.map_structure(tf.add, one, other)
+
+
+def _without_values(gradient: Any) -> Any:
+    """Return what tells the kind of a gradient, without its memory."""
+    if gradient is None:
+        return None
+    if isinstance(gradient, tf.IndexedSlices):
+        return tf.IndexedSlices(tf.zeros([0, 1]), tf.zeros([0], tf.int64))
+    return True

@@ -1,0 +1,173 @@
+"""The loss of a batch as terms that add up over its parts, each with the measure it is divided by."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+from keras.src.losses import loss as keras_loss
+
+COUNT, ONE, OWN = "count", "one", "own"
+"""A mean over samples; a sum over samples; a mean over something that only the data tells."""
+
+_MEANS = {"mean", "sum_over_batch_size", "mean_with_sample_weight"}
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One summand of the loss.
+
+    `rule` says what makes the parts' values the whole batch's: COUNT, ONE, or OWN with `measure`, what Keras
+    divides by, per element. `tested` tells that the rule is a guess to be tested: nothing
+    declares whether the value is a sum or a mean. `tracked`: Keras shows it on its own.
+    """
+
+    name: str
+    value: Any
+    weight: Any
+    rule: str
+    measure: Any = None
+    tested: bool = False
+    tracked: bool = False
+
+    @property
+    def objective(self) -> Any:
+        """What is minimised: a vector is minimised as its sum."""
+        return tf.reduce_sum(self.value if self.weight is None else self.value * self.weight)
+
+    @property
+    def reported(self) -> Any:
+        """What the loss tracker sees: of a vector the mean, of which rows count."""
+        value = tf.reduce_mean(self.value) if self.value.shape.rank else self.value
+        return tf.cast(value, tf.float64)
+
+
+Rules = Mapping[str, str]
+"""What a test found about terms of which nothing declares how they add up."""
+
+
+def overrides(model: Any, method: str) -> bool:
+    """Return whether a model's class has its own version of one of Keras' methods."""
+    owner = next(cls for cls in type(model).__mro__ if method in vars(cls))
+    return not owner.__module__.startswith("keras.src")
+
+
+def predictions(model: Any, x: Any, training: bool) -> Any:
+    """Return what the model makes of `x`, as Keras' own steps call it."""
+    return model(x, training=training) if model._call_has_training_arg else model(x)  # noqa: SLF001
+
+
+def terms_of(model: Any, given: tuple[Any, ...], rules: Rules, *, training: bool) -> list[Term]:
+    """Return the loss but its weight regularisation; given are x, y, y_pred and sample weights."""
+    if overrides(model, "compute_loss"):
+        return [_whole_loss(model, given, rules, training)]
+    compiled = model._compile_loss  # noqa: SLF001
+    found = [] if compiled is None else list(_compiled(compiled, given, rules))
+    return [*found, *_added(model, rules)]
+
+
+def penalties(model: Any) -> list[Any]:
+    """Return the weight regularisation: no data in it, so that it belongs to the update, not to a part."""
+    return list(model._get_regularization_losses())  # noqa: SLF001
+
+
+def penalty_outside(model: Any, rules: Rules) -> bool:
+    """Return whether the terms leave the weight regularisation out."""
+    return not overrides(model, "compute_loss") or rules.get("compute_loss") == "one without penalty"
+
+
+def _whole_loss(model: Any, given: tuple[Any, ...], rules: Rules, training: bool) -> Term:
+    value = model._compute_loss(*given, training=training)  # noqa: SLF001
+    rule = rules.get("compute_loss", COUNT)
+    if rule == "one without penalty":
+        value, rule = value - tf.add_n(penalties(model)), ONE
+    return Term("compute_loss", value, None, rule, tested=True)
+
+
+def _added(model: Any, rules: Rules) -> Iterator[Term]:
+    losses = model.losses
+    for number, loss in enumerate(losses[: len(losses) - len(penalties(model))]):
+        name = f"add_loss {number}"
+        value = model._aggregate_additional_loss(loss)  # noqa: SLF001
+        yield Term(name, value, None, rules.get(name, COUNT), tested=True)
+
+
+def _compiled(compiled: Any, given: tuple[Any, ...], rules: Rules) -> Iterator[Term]:
+    """Let Keras find which loss belongs to which output, and look at each loss on the way."""
+    flat, trackers = compiled._flat_losses, compiled._metrics  # noqa: SLF001
+    watched = [_Watched(loss.loss) for loss in flat]
+    compiled._flat_losses = [  # noqa: SLF001
+        loss._replace(loss=one) for loss, one in zip(flat, watched, strict=True)
+    ]
+    # Keras weighs these by a static shape, which two part sizes make unknown: the update does it, by rows
+    compiled._metrics = [None] * len(flat)  # noqa: SLF001
+    try:
+        compiled(*given[1:])
+    finally:
+        compiled._flat_losses, compiled._metrics = flat, trackers  # noqa: SLF001
+    for number, (loss, one) in enumerate(zip(flat, watched, strict=True)):
+        name = f"loss {number}" if not loss.name else f"loss {loss.name}"
+        yield one.term(name, loss.loss_weights, rules, tracked=bool(trackers))
+
+
+class _Watched:
+    """A loss that remembers what it was reduced from."""
+
+    def __init__(self, loss: Any) -> None:
+        self._loss = loss
+        self._value: Any = None
+        self._reduced: list[tuple[Any, ...]] = []
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        with _reductions() as self._reduced:
+            self._value = self._loss(y_true, y_pred, sample_weight)
+        return self._value
+
+    def term(self, name: str, weight: Any, rules: Rules, *, tracked: bool) -> Term:
+        rule, measure, tested = self._rule(rules.get(name))
+        return Term(name, self._value, weight, rule, measure, tested, tracked)
+
+    def _rule(self, found: str | None) -> tuple[str, Any, bool]:
+        if len(self._reduced) != 1 or not self._reduced[0][0].shape.rank:
+            # a function that returns one number still claims to be a mean
+            return found or COUNT, None, True
+        _, sample_weight, mask, reduction, dtype = self._reduced[0]
+        if reduction not in _MEANS:
+            return ONE, None, False
+        weighed = reduction == "mean_with_sample_weight" and sample_weight is not None
+        if mask is None and not weighed:
+            return COUNT, None, False
+        divided_by = keras_loss.apply_mask(sample_weight, mask, dtype, reduction) if weighed else mask
+        return OWN, _measure(divided_by), False
+
+
+def _measure(weights: Any) -> Any:
+    """Return the mean weight: times the rows it is what Keras divides by, up to a constant."""
+    return tf.reduce_mean(tf.cast(weights, tf.float64))
+
+
+@contextmanager
+def _reductions() -> Iterator[list[tuple[Any, ...]]]:
+    """See what Keras reduces to a loss: values, sample weights, mask, reduction, dtype.
+
+    Only there a mask that a loss itself makes (`ignore_class`) and one that comes out of the model meet.
+    """
+    seen: list[tuple[Any, ...]] = []
+    original = keras_loss.reduce_weighted_values
+
+    def watching(
+        values: Any,
+        sample_weight: Any = None,
+        mask: Any = None,
+        reduction: Any = "sum_over_batch_size",
+        dtype: Any = None,
+    ) -> Any:
+        seen.append((tf.convert_to_tensor(values), sample_weight, mask, reduction, dtype))
+        return original(values, sample_weight, mask, reduction, dtype)
+
+    keras_loss.reduce_weighted_values = watching
+    try:
+        yield seen
+    finally:
+        keras_loss.reduce_weighted_values = original

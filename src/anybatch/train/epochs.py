@@ -1,0 +1,53 @@
+"""Which batches belong to which epoch, as Keras counts them."""
+
+import warnings
+from collections.abc import Iterator
+
+from anybatch.errors import AnybatchWarning
+from anybatch.train.inputs import Batches, Part, Source
+
+_RAN_OUT = (
+    "the data ran out after {seen} of {wanted} steps; give steps_per_epoch * epochs batches, "
+    "or let the data repeat"
+)
+
+
+class Epochs:
+    """Opens a source once per epoch; with `steps`, goes on where the last epoch stopped."""
+
+    def __init__(self, source: Source, steps: int | None) -> None:
+        self._source = source
+        self._steps = steps
+        self._open: Batches | None = None
+        self._passes = 0
+        self._known = source.num_batches
+
+    @property
+    def length(self) -> int | None:
+        """How many batches an epoch has, as far as that is known."""
+        return self._steps or self._known
+
+    def batches(self, epoch: int, most: int | None) -> Iterator[Iterator[Part]]:
+        """Yield the batches of one epoch."""
+        self._source.began()
+        if self._steps is None:
+            seen = 0
+            for batch in self._source.open(epoch, most):
+                yield batch
+                seen += 1
+            self._known = self._known or seen
+        else:
+            yield from self._some(self._steps, most)
+        self._source.ended()
+
+    def _some(self, steps: int, most: int | None) -> Iterator[Iterator[Part]]:
+        for seen in range(steps):
+            if self._open is None:
+                self._open = self._source.open(self._passes, most)
+                self._passes += 1
+            batch = next(self._open, None)
+            if batch is None:
+                self._open = None
+                warnings.warn(_RAN_OUT.format(seen=seen, wanted=steps), AnybatchWarning, stacklevel=2)
+                return
+            yield batch

@@ -1,0 +1,209 @@
+"""`fit`, `evaluate` and `predict`: Keras' own, with batches split so that they fit."""
+
+from typing import Any
+
+from anybatch.stream import Stream
+from anybatch.train.backends import backend_of
+from anybatch.train.epochs import Epochs
+from anybatch.train.inputs import Source, StreamSource
+from anybatch.train.routes import continued, planned
+from anybatch.train.session import Session
+
+DEFAULT_BATCH_SIZE = 32
+"""Keras' own."""
+
+
+def fit(
+    model: Any,
+    x: Any = None,
+    y: Any = None,
+    *,
+    batch_size: int | None = None,
+    memory: str | int | None = None,
+    device_memory: str | int | None = None,
+    micro_batch_size: int | str = "auto",
+    epochs: int = 1,
+    verbose: Any = "auto",
+    callbacks: Any = None,
+    validation_split: float = 0.0,
+    validation_data: Any = None,
+    shuffle: Any = True,
+    class_weight: Any = None,
+    sample_weight: Any = None,
+    initial_epoch: int = 0,
+    steps_per_epoch: int | None = None,
+    validation_steps: int | None = None,
+    validation_batch_size: int | None = None,
+    validation_freq: Any = 1,
+    checkpoint: Any = None,
+    resume: bool = True,
+) -> Any:
+    """Train a compiled Keras model, and return its `History` with `.plan` and `.events`.
+
+    One update is made of `batch_size` samples (or of what the data's own batches hold), whatever fits into
+    memory at once: a batch is split into parts whose gradients add up to that of the whole batch. All other
+    arguments are those of `model.fit`.
+    """
+    backend = backend_of(model)
+    backend.check_model(model, batch_size)
+    continued(checkpoint, resume)
+    if validation_split and validation_data is None:
+        (x, y, sample_weight), validation_data = backend.validation_split(
+            x, y, sample_weight, validation_split
+        )
+    source = opened(
+        backend,
+        x,
+        y,
+        sample_weight,
+        batch_size=batch_size,
+        steps=steps_per_epoch,
+        shuffle=shuffle,
+        class_weight=class_weight,
+    )
+    plan = planned(source, micro_batch_size, memory, device_memory)
+    session = Session(model, plan.micro_batch_size)
+    training = Epochs(source, steps_per_epoch)
+    validation = None
+    if validation_data is not None:
+        validation = _Validation(
+            session, validation_data, validation_batch_size or batch_size, validation_steps
+        )
+    callbacks = backend.callback_list(
+        model,
+        callbacks,
+        add_history=True,
+        add_progbar=verbose != 0,
+        verbose=verbose,
+        epochs=epochs,
+        steps=training.length,
+    )
+    model.stop_training = False
+    callbacks.on_train_begin()
+    logs: Any = None
+    for epoch in range(model._initial_epoch or initial_epoch, epochs):  # noqa: SLF001
+        model.reset_metrics()
+        callbacks.on_epoch_begin(epoch)
+        logs = session.train(training, epoch, callbacks, source.batch_size)
+        if validation is not None and backend.validates(model, epoch, validation_freq):
+            logs.update(validation.logs(callbacks))
+        callbacks.on_epoch_end(epoch, logs)
+        if model.stop_training:
+            break
+    if epochs > 0:
+        backend.finalize(model)
+    callbacks.on_train_end(logs=logs)
+    model.history.plan, model.history.events = session.told(plan), session.events
+    return model.history
+
+
+class _Validation:
+    """What is evaluated behind an epoch."""
+
+    def __init__(self, session: Session, given: Any, batch_size: int | None, steps: int | None) -> None:
+        x, y, sample_weight = session.backend.unpacked(given)
+        self._session = session
+        self._source = opened(
+            session.backend, x, y, sample_weight, batch_size=_unless_batched(x, batch_size), steps=steps
+        )
+        self._epochs = Epochs(self._source, steps)
+
+    def logs(self, callbacks: Any) -> dict[str, Any]:
+        found = self._session.test(self._epochs, callbacks, self._source.batch_size)
+        return {f"val_{name}": value for name, value in found.items()}
+
+
+def _unless_batched(x: Any, batch_size: int | None) -> int | None:
+    """Return the batch size for data that has none of its own."""
+    return (
+        None
+        if hasattr(x, "__iter__") and not hasattr(x, "shape") and not isinstance(x, list | tuple | dict)
+        else batch_size
+    )
+
+
+def evaluate(
+    model: Any,
+    x: Any = None,
+    y: Any = None,
+    *,
+    batch_size: int | None = None,
+    memory: str | int | None = None,
+    device_memory: str | int | None = None,
+    micro_batch_size: int | str = "auto",
+    verbose: Any = "auto",
+    sample_weight: Any = None,
+    steps: int | None = None,
+    callbacks: Any = None,
+    return_dict: bool = False,
+) -> Any:
+    """Return loss and metrics of a compiled model as `model.evaluate`, under the same limits as `fit`."""
+    backend = backend_of(model)
+    backend.check_model(model, batch_size)
+    source = opened(backend, x, y, sample_weight, batch_size=batch_size, steps=steps)
+    session = Session(model, planned(source, micro_batch_size, memory, device_memory).micro_batch_size)
+    epochs = Epochs(source, steps)
+    callbacks = backend.callback_list(
+        model, callbacks, add_progbar=verbose != 0, verbose=verbose, epochs=1, steps=epochs.length
+    )
+    logs = session.test(epochs, callbacks, source.batch_size)
+    return logs if return_dict else backend.flat(model, logs)
+
+
+def predict(
+    model: Any,
+    x: Any,
+    *,
+    batch_size: int | None = None,
+    memory: str | int | None = None,
+    device_memory: str | int | None = None,
+    micro_batch_size: int | str = "auto",
+    verbose: Any = "auto",
+    steps: int | None = None,
+    callbacks: Any = None,
+) -> Any:
+    """Return what a model predicts, as `model.predict`, under the same limits as `fit`."""
+    backend = backend_of(model)
+    source = opened(backend, x, None, None, batch_size=batch_size, steps=steps)
+    session = Session(model, planned(source, micro_batch_size, memory, device_memory).micro_batch_size)
+    epochs = Epochs(source, steps)
+    callbacks = backend.callback_list(
+        model, callbacks, add_progbar=verbose != 0, verbose=verbose, epochs=1, steps=epochs.length
+    )
+    return session.predict(epochs, callbacks)
+
+
+def opened(
+    backend: Any,
+    x: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    batch_size: int | None,
+    steps: int | None,
+    shuffle: Any = False,
+    class_weight: Any = None,
+) -> Source:
+    """Return the batches of whatever a user passes as data."""
+    if not isinstance(x, Stream):
+        return backend.source(  # type: ignore[no-any-return]
+            x,
+            y,
+            sample_weight,
+            batch_size=batch_size,
+            steps=steps,
+            shuffle=shuffle,
+            class_weight=class_weight,
+        )
+    for name, given in (("y", y), ("sample_weight", sample_weight)):
+        if given is not None:
+            raise ValueError(f"{name} was given with a stream; as_supervised says which columns are meant")
+    batched = x._stage.batched  # noqa: SLF001
+    if batched and batch_size is not None:
+        raise ValueError(
+            f"batch_size={batch_size} was given with a stream that has batches; leave out one of them"
+        )
+    stream = x if batched else x.batch(batch_size or DEFAULT_BATCH_SIZE)
+    if class_weight is None:
+        return StreamSource(stream)
+    return StreamSource(stream, lambda columns: backend.class_weighted(columns, class_weight))

@@ -1,0 +1,89 @@
+"""Where batches come from: each one a series of parts, so that none has to exist whole."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeAlias
+
+from anybatch.stream import Stream
+
+Part: TypeAlias = tuple[Any, bool]
+"""Columns, and whether they are the last of their batch."""
+
+Batches: TypeAlias = Iterator[Iterator[Part]]
+
+WHOLE = 2**62
+"""More rows than any batch has."""
+
+
+class Source(Protocol):
+    """Batches, epoch by epoch. What is not known is None."""
+
+    @property
+    def num_batches(self) -> int | None: ...
+    @property
+    def batch_size(self) -> int | None: ...
+    def open(self, epoch: int, most: int | None) -> Batches:
+        """Yield the batches of an epoch; those that come in parts, in parts of at most `most` rows."""
+        ...
+
+    def began(self) -> None: ...
+    def ended(self) -> None: ...
+
+
+def whole(batch: Any) -> Iterator[Part]:
+    """Return a batch that is there already, as its only part."""
+    return iter([(batch, True)])
+
+
+class StreamSource:
+    """The batches of a stream, of which only parts are ever asked for."""
+
+    def __init__(self, stream: Stream, packed: Callable[[Any], Any] | None = None) -> None:
+        self._stream = stream
+        self._packed = packed
+
+    @property
+    def num_batches(self) -> int | None:
+        try:
+            return len(self._stream)
+        except TypeError:
+            return None
+
+    @property
+    def batch_size(self) -> int | None:
+        return batch_size_of(self._stream)
+
+    def open(self, epoch: int, most: int | None) -> Batches:
+        parts = self._stream.parts(most or WHOLE, epoch=epoch)
+        try:
+            for value, last in parts:
+                yield self._rest(value, last, parts)
+        finally:
+            parts.close()
+
+    def _rest(self, value: Any, last: bool, parts: Iterator[Part]) -> Iterator[Part]:
+        """Yield the parts of one batch; those of which every record is damaged are left out."""
+        if value is not None:
+            yield self._given(value), last
+        while not last:
+            value, last = next(parts)
+            if value is not None:
+                yield self._given(value), last
+
+    def _given(self, columns: Any) -> Any:
+        return columns if self._packed is None else self._packed(columns)
+
+    def began(self) -> None:
+        """Streams count epochs themselves."""
+
+    def ended(self) -> None:
+        """Streams count epochs themselves."""
+
+
+def batch_size_of(stream: Stream) -> int | None:
+    """Return how many records `batch` was told to put together; None where that says nothing."""
+    stage: Any = stream._stage  # noqa: SLF001
+    while stage is not None:
+        if type(stage).__name__ == "Batch":
+            return int(stage.size)
+        stage = getattr(stage, "parent", None)
+    return None

@@ -1,0 +1,68 @@
+"""What training cannot do, as facts with the way out."""
+
+from anybatch.errors import AnybatchError
+from anybatch.units import size
+
+
+class OneSampleDoesNotFit(AnybatchError, MemoryError):
+    """Memory ran out with a single sample, or in the update itself, where nothing is left to split."""
+
+    def __init__(self, phase: str, held: int | None, limit: int | None, reason: str) -> None:
+        super().__init__(phase, held, limit, reason)
+        self.phase = phase
+        self.held = held
+        self.limit = limit
+        self.reason = reason
+
+    def __str__(self) -> str:
+        held = "" if self.held is None else f"; the process holds {size(self.held, up=True)}"
+        limit = "" if self.limit is None else f" of {size(self.limit)}"
+        what = "the update alone" if self.phase == "commit" else f"the {self.phase} of one sample"
+        return (
+            f"{what} does not fit{held}{limit}: {self.reason}; more memory, a smaller model, "
+            "`keras.RematScope` or an optimizer with fewer slots would do"
+        )
+
+
+class CannotSplit(AnybatchError, ValueError):
+    """A model that runs on whole batches only was to run on parts."""
+
+    def __init__(self, what: str, why: str, way_out: str) -> None:
+        super().__init__(what, why, way_out)
+        self.what = what
+        self.why = why
+        self.way_out = way_out
+
+    def __str__(self) -> str:
+        return f"{self.what} cannot be split: {self.why}; {self.way_out}"
+
+
+class OwnAccumulation(AnybatchError, ValueError):
+    """The optimizer accumulates gradients by itself."""
+
+    def __init__(self, steps: int, batch_size: int | None) -> None:
+        super().__init__(steps, batch_size)
+        self.steps = steps
+        self.batch_size = batch_size
+
+    def __str__(self) -> str:
+        whole = "the whole batch" if self.batch_size is None else f"batch_size={self.steps * self.batch_size}"
+        return (
+            f"the optimizer has gradient_accumulation_steps={self.steps}, which weighs parts wrongly and "
+            f"drives schedules by parts; leave it out and ask for {whole}"
+        )
+
+
+class UnknownBackend(AnybatchError, ValueError):
+    """A framework that there is no adapter for."""
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        super().__init__(name, known)
+        self.name = name
+        self.known = known
+
+    def __str__(self) -> str:
+        return (
+            f"Keras runs on {self.name!r}; fit works on {', '.join(self.known)}: "
+            "set KERAS_BACKEND before Keras is imported"
+        )

@@ -1,0 +1,125 @@
+"""One model under training: its steps, made when the first batch is there."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from anybatch.train.backends import backend_of
+from anybatch.train.epochs import Epochs
+from anybatch.train.plans import Plan
+from anybatch.train.transaction import Columns, PartSize, Transaction
+
+_KEPT: WeakKeyDictionary[Any, tuple[Any, dict[str, Any]]] = WeakKeyDictionary()
+"""The traced steps of models, so that the next `fit` does not trace anew; gone with the model."""
+
+
+class Session:
+    """A model, its framework, and the transaction that batches go through."""
+
+    def __init__(self, model: Any, wanted: int | None) -> None:
+        self.model = model
+        self.backend = backend_of(model)
+        columns = Columns(self.backend.row_count, self.backend.rows_between, self.backend.tensors)
+        self.transaction = Transaction(self._steps, self._splitting, columns, PartSize(wanted))
+
+    @property
+    def events(self) -> list[Any]:
+        return self.transaction.size.events
+
+    def _kept(self, part: Any) -> dict[str, Any]:
+        """Return what was made for this model, as long as it is compiled and trainable as it was then."""
+        self.backend.build(self.model, part)
+        key = self.backend.identity(self.model)
+        kept = _KEPT.get(self.model)
+        if kept is None or kept[0] != key:
+            kept = _KEPT[self.model] = (key, {})
+        return kept[1]
+
+    def _steps(self, part: Any) -> Any:
+        kept = self._kept(part)
+        if "whole" not in kept:
+            kept["whole"] = self.backend.Steps(self.model)
+        return kept["whole"]
+
+    def _splitting(self, part: Any) -> Any:
+        kept = self._kept(part)
+        if "parts" not in kept:
+            found = kept["found"] = self.backend.examined(self.model, part)
+            kept["parts"] = self.backend.Steps(self.model, rules=found.rules, late=frozenset(found.late))
+        return kept["parts"]
+
+    def told(self, plan: Plan) -> Plan:
+        """Return the plan with what was found out about splitting this model, if it was split at all."""
+        found = _KEPT.get(self.model, (None, {}))[1].get("found")
+        if found is None or not (self.events or (plan.parts or 1) > 1):
+            return plan
+        return replace(plan, exact=found.exact, notes=(*plan.notes, *found.notes))
+
+    def train(self, epochs: Epochs, epoch: int, callbacks: Any, batch_size: int | None) -> Any:
+        """Train one epoch, and return the last logs."""
+        logs: Any = {}
+        batches = epochs.batches(epoch, self.transaction.size.now)
+        for begin, end, some in _executions(batches, self.model.steps_per_execution):
+            callbacks.on_train_batch_begin(begin)
+            for batch in some:
+                logs = self.transaction.update(batch, batch_size)
+            callbacks.on_train_batch_end(end, logs)
+            if self.model.stop_training:
+                break
+        return self.backend.epoch_logs(self.model, logs)
+
+    def test(self, epochs: Epochs, callbacks: Any, batch_size: int | None) -> Any:
+        """Evaluate, and return the logs as numbers."""
+        model, logs = self.model, {}
+        model.stop_evaluating = False
+        callbacks.on_test_begin()
+        model.reset_metrics()
+        batches = epochs.batches(0, self.transaction.size.now)
+        for begin, end, some in _executions(batches, model.steps_per_execution):
+            callbacks.on_test_batch_begin(begin)
+            for batch in some:
+                logs = self.transaction.test(batch, batch_size)
+            callbacks.on_test_batch_end(end, logs)
+            if model.stop_evaluating:
+                break
+        logs = self.backend.numbers(self.backend.epoch_logs(model, logs))
+        callbacks.on_test_end(logs)
+        return logs
+
+    def predict(self, epochs: Epochs, callbacks: Any) -> Any:
+        """Return what the model predicts for all batches."""
+        model, found = self.model, []
+        model.stop_predicting = False
+        callbacks.on_predict_begin()
+        for step, batch in enumerate(epochs.batches(0, self.transaction.size.now)):
+            callbacks.on_predict_batch_begin(step)
+            outputs = self.transaction.predict(batch)
+            found.extend(outputs)
+            callbacks.on_predict_batch_end(step, {"outputs": self.backend.joined(outputs)})
+            if model.stop_predicting:
+                break
+        callbacks.on_predict_end()
+        return self.backend.joined(found)
+
+
+def _executions(batches: Iterator[Any], steps: int) -> Iterator[tuple[int, int, Iterator[Any]]]:
+    """Yield first step, last step and the batches between which no callback is called, one by one."""
+    for begin, first in _every(batches, steps):
+        yield begin, begin + steps - 1, _some(first, batches, steps)
+
+
+def _every(batches: Iterator[Any], steps: int) -> Iterator[tuple[int, Any]]:
+    begin = 0
+    for first in batches:
+        yield begin, first
+        begin += steps
+
+
+def _some(first: Any, batches: Iterator[Any], steps: int) -> Iterator[Any]:
+    yield first
+    for _ in range(steps - 1):
+        batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch

@@ -1,0 +1,191 @@
+"""One update as a transaction: memory may run out anywhere in it, at the cost of the unfinished part."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from anybatch.train.backends import Steps
+from anybatch.train.events import Event, noted
+from anybatch.train.exhaustion import first_line, is_exhaustion
+from anybatch.train.inputs import Part
+from anybatch.train.refusals import OneSampleDoesNotFit
+from anybatch.train.split import ladder, larger, part_sizes, smaller
+
+QUIET_STEPS = 64
+"""So many updates without exhaustion, and a larger part is tried again; twice as many after each failure."""
+
+
+@dataclass(slots=True)
+class PartSize:
+    """How large parts may be: smaller when memory runs out, larger again after a quiet time.
+
+    `wanted` is where to start and never to exceed; None: whole batches, however large.
+    """
+
+    wanted: int | None
+    events: list[Event] = field(default_factory=list)
+    now: int | None = None
+    step: int = 0
+    _rungs: list[int] = field(default_factory=list)
+    _quiet: int = 0
+    _patience: int = QUIET_STEPS
+
+    def __post_init__(self) -> None:
+        self.now = self.wanted
+
+    def allows(self, rows: int) -> bool:
+        """Return whether so many rows may be one part."""
+        return self.now is None or rows <= self.now
+
+    def next_of(self, rows: int) -> int:
+        """Return how many of the remaining rows come next."""
+        return rows if self.now is None else part_sizes(rows, self.now)[0]
+
+    def shrink(self, failed: int, phase: str, reason: str) -> None:
+        """Note that memory ran out with a part of so many rows."""
+        if failed <= 1:
+            raise OneSampleDoesNotFit(phase, None, None, reason)
+        if not self._rungs or self._rungs[-1] < failed:
+            self._rungs = ladder(self.wanted or failed)
+        # after a failed try to grow, the next one comes later
+        self._patience = self._patience * 2 if self._quiet < self._patience and self.events else QUIET_STEPS
+        self._quiet = 0
+        self.now = smaller(self._rungs, failed)
+        noted(self.events, Event("exhausted", phase, self.step, failed, self.now, reason))
+
+    def finished(self) -> None:
+        """Note that one more update went through."""
+        self.step += 1
+        if self.now is None or not self._rungs or self.now == self._rungs[-1]:
+            return
+        self._quiet += 1
+        if self._quiet >= self._patience:
+            before, self.now, self._quiet = self.now, larger(self._rungs, self.now), 0
+            noted(self.events, Event("grown", "part", self.step, before, self.now))
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """How rows of a framework's columns are counted, cut and handed over."""
+
+    row_count: Callable[[Any], int]
+    rows_between: Callable[[Any, int, int], Any]
+    tensors: Callable[[Any], Any]
+
+
+class Transaction:
+    """Runs batches through a model's steps, whole where they fit and in parts where not."""
+
+    def __init__(
+        self,
+        steps: Callable[[Any], Steps],
+        splitting: Callable[[Any], Steps],
+        columns: Columns,
+        size: PartSize,
+    ) -> None:
+        self._steps = steps
+        self._splitting = splitting
+        self._columns = columns
+        self.size = size
+
+    def update(self, parts: Iterator[Part], batch_size: int | None) -> Any:
+        """Make one update out of the parts of a batch, and return its logs."""
+        first, last = next(parts)
+        rows = self._columns.row_count(first)
+        logs = None
+        if last and self.size.allows(rows):
+            done, logs = self._tried(
+                lambda: self._steps(first).update_whole(self._columns.tensors(first)), rows, "part"
+            )
+            if not done:
+                logs = self._update_in_parts(iter([(first, True)]), rows)
+        else:
+            logs = self._update_in_parts(chain([(first, last)], parts), rows if last else batch_size or rows)
+        self.size.finished()
+        return logs
+
+    def test(self, parts: Iterator[Part], batch_size: int | None) -> Any:
+        """Count one batch that is not trained on, and return its logs."""
+        first, last = next(parts)
+        rows = self._columns.row_count(first)
+        if last and self.size.allows(rows):
+            done, logs = self._tried(
+                lambda: self._steps(first).test_whole(self._columns.tensors(first)), rows, "test"
+            )
+            if done:
+                return logs
+        steps = self._splitting(first)
+        steps.begin()
+        expected = rows if last else batch_size or rows
+        seen = self._all_parts(
+            chain([(first, last)], () if last else parts),
+            lambda part, n: steps.add_test_part(self._columns.tensors(part), n / expected),
+            "test",
+        )
+        return self._committed(lambda: steps.commit_test(seen))
+
+    def predict(self, parts: Iterator[Part]) -> list[Any]:
+        """Return what the model predicts for the parts of a batch."""
+        found: list[Any] = []
+
+        def run(part: Any, _: int) -> None:
+            found.append(self._steps(part).predict(self._columns.tensors(part)))
+
+        self._all_parts(parts, run, "predict")
+        return found
+
+    def _update_in_parts(self, parts: Iterator[Part], expected: int) -> Any:
+        first, last = next(parts)
+        steps = self._splitting(first)
+        steps.begin()
+        rows = self._all_parts(
+            chain([(first, last)], parts),
+            lambda part, n: steps.add_part(self._columns.tensors(part), n / expected),
+            "part",
+        )
+        return self._committed(lambda: steps.commit(rows, sizes_were_right=rows == expected))
+
+    def _all_parts(self, parts: Iterator[Part], run: Callable[[Any, int], None], phase: str) -> int:
+        """Run all parts; what was finished stays, what failed is cut smaller. Returns the rows."""
+        seen = 0
+        for columns, _ in parts:
+            rows = self._columns.row_count(columns)
+            start = 0
+            while start < rows:
+                n = self.size.next_of(rows - start)
+                piece = columns if n == rows else self._columns.rows_between(columns, start, start + n)
+                done, _ = self._tried(lambda piece=piece, n=n: run(piece, n), n, phase)  # type: ignore[misc]
+                start += n if done else 0
+            seen += rows
+        return seen
+
+    def _committed(self, commit: Callable[[], Any]) -> Any:
+        """Commit; if memory runs out there, once more: everything but the sums has been let go by then."""
+        reason = ""
+        for _ in range(2):
+            done, logs, reason = _attempt(commit)
+            if done:
+                return logs
+            noted(self.size.events, Event("exhausted", "commit", self.size.step, 0, 0, reason))
+        raise OneSampleDoesNotFit("commit", None, None, reason)
+
+    def _tried(self, run: Callable[[], Any], rows: int, phase: str) -> tuple[bool, Any]:
+        done, result, reason = _attempt(run)
+        if not done:
+            self.size.shrink(rows, phase, reason)
+        return done, result
+
+
+def _attempt(run: Callable[[], Any]) -> tuple[bool, Any, str]:
+    """Return whether something went through, its result, and else why memory ran out.
+
+    The exception is gone when this returns: its frames would hold on to the very tensors that were too many.
+    """
+    try:
+        return True, run(), ""
+    except Exception as error:
+        if not is_exhaustion(error):
+            raise
+        reason = first_line(error)
+    return False, None, reason

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from anybatch.records.write import write
     from anybatch.stream import Stream, concat, from_arrays, mix
     from anybatch.stream.read import read
+    from anybatch.train import Plan, evaluate, fit, predict
 
 __version__ = "0.1.0"
 
@@ -17,14 +18,18 @@ _HOMES = {
     "AnybatchWarning": "errors",
     "Bytes": "records",
     "Numbers": "records",
+    "Plan": "train",
     "Ragged": "records",
     "Raw": "records",
     "Sequence": "records",
     "Stream": "stream",
     "concat": "stream",
+    "evaluate": "train",
+    "fit": "train",
     "from_arrays": "stream",
     "infer_features": "records",
     "mix": "stream",
+    "predict": "train",
     "read": "stream",
     "write": "records",
 }
@@ -34,14 +39,18 @@ __all__ = [
     "AnybatchWarning",
     "Bytes",
     "Numbers",
+    "Plan",
     "Ragged",
     "Raw",
     "Sequence",
     "Stream",
     "concat",
+    "evaluate",
+    "fit",
     "from_arrays",
     "infer_features",
     "mix",
+    "predict",
     "read",
     "write",
 ]

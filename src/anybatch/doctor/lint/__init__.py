@@ -1,0 +1,34 @@
+"""Find the known traps in a training script by reading it; nothing of it is run."""
+
+import os
+
+from anybatch.doctor.findings import Finding, in_order
+from anybatch.doctor.lint.reading import read_through
+from anybatch.doctor.lint.rules import RULES
+from anybatch.doctor.lint.script import NotPython, Script, parse, read_script
+
+__all__ = ["NotPython", "lint", "lint_text"]
+
+
+def lint(path: str | os.PathLike[str]) -> list[Finding]:
+    """Return what is wrong with a training script, each with its line; the script is never run."""
+    return _judged(read_script(path))
+
+
+def lint_text(text: str, file: str = "<script>") -> list[Finding]:
+    """Return what is wrong with a script given as text.
+
+    >>> [finding.code for finding in lint_text("model.fit(data.batch(8))  # data is unknown")]
+    []
+    >>> lint_text("ds = tf.data.TFRecordDataset(files).batch(8).shuffle(100)")[0].fix
+    'ds = tf.data.TFRecordDataset(files).shuffle(100).batch(8)'
+    """
+    return _judged(parse(text, file))
+
+
+def _judged(script: Script) -> list[Finding]:
+    try:
+        reading = read_through(script)
+        return in_order(finding for rule in RULES for finding in rule(reading))
+    except RecursionError:
+        raise NotPython(script.file, 0, "its expressions are nested too deeply") from None

@@ -1,0 +1,122 @@
+"""Hand-written training: which loss is derived, for which model, in which loops."""
+
+import ast
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from anybatch.doctor.lint.script import Script
+from anybatch.doctor.lint.uses import Reading, Tape
+
+# beyond that a script has written more than anybody reads
+_MOST_NODES = 2000
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Gradient:
+    """One call of `tape.gradient`."""
+
+    tape: Tape
+    call: ast.Call
+    model: str
+    """What the derived variables belong to, as written."""
+    kept_as: str
+    """The name that the gradients are given."""
+    loss: ast.expr
+    """The loss, with every name replaced by what it was assigned inside the tape's block."""
+    loops: tuple[ast.For, ...]
+    """The loops of the same function that it lies in, the outermost first."""
+
+
+def gradients(reading: Reading) -> Iterator[Gradient]:
+    """Yield every gradient that the script takes of a tape of its own."""
+    for tape in reading.tapes:
+        call = _gradient_call(reading.script, tape)
+        if call is None or len(call.args) < 2:
+            continue
+        kept = reading.script.parents.get(call)
+        kept_as = ast.unparse(kept.targets[0]) if isinstance(kept, ast.Assign) else ""
+        loss = expanded(call.args[0], tape.block)
+        yield Gradient(
+            tape, call, _owner(call.args[1]), kept_as, loss, loops_around(reading.script, tape.block)
+        )
+
+
+def _gradient_call(script: Script, tape: Tape) -> ast.Call | None:
+    calls = (node for node in ast.walk(script.scope(tape.block)) if isinstance(node, ast.Call))
+    later = [
+        call
+        for call in calls
+        if ast.unparse(call.func) == f"{tape.name}.gradient" and call.lineno >= tape.block.lineno
+    ]
+    return min(later, key=lambda call: call.lineno, default=None)
+
+
+def _owner(variables: ast.expr) -> str:
+    return ast.unparse(variables.value) if isinstance(variables, ast.Attribute) else ""
+
+
+def loops_around(script: Script, node: ast.AST) -> tuple[ast.For, ...]:
+    """Return the `for` loops that a node lies in, within its function, the outermost first."""
+    loops: list[ast.For] = []
+    for above in script.above(node):
+        if isinstance(above, ast.FunctionDef | ast.Lambda):
+            break
+        if isinstance(above, ast.For):
+            loops.append(above)
+    return tuple(reversed(loops))
+
+
+def expanded(expression: ast.expr, block: ast.With) -> ast.expr:
+    """Return an expression with names replaced by what the block assigns to them."""
+    assigned: dict[str, ast.expr] = {}
+    for statement in block.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                assigned[name] = _substituted(value, assigned)
+            case ast.AugAssign(target=ast.Name(id=name), op=kind, value=value):
+                sum_of_both = ast.BinOp(ast.Name(name, ast.Load()), kind, value)
+                assigned[name] = _substituted(sum_of_both, assigned)
+    return _substituted(expression, assigned)
+
+
+def _substituted(expression: ast.expr, assigned: dict[str, ast.expr]) -> ast.expr:
+    result: ast.expr = _Substitution(assigned).visit(copy.deepcopy(expression))
+    return result if sum(1 for _ in ast.walk(result)) <= _MOST_NODES else expression
+
+
+class _Substitution(ast.NodeTransformer):
+    def __init__(self, assigned: dict[str, ast.expr]) -> None:
+        self.assigned = assigned
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return copy.deepcopy(self.assigned.get(node.id, node))
+
+
+def beside_model(gradient: Gradient) -> ast.expr:
+    """Return the loss without the model's own calls: what is made of the predictions."""
+    beside: ast.expr = _Without(gradient.model).visit(copy.deepcopy(gradient.loss))
+    return beside
+
+
+class _Without(ast.NodeTransformer):
+    """Takes a model's calls out of an expression."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        if ast.unparse(node.func) == self.model:
+            return ast.Constant(0)
+        self.generic_visit(node)
+        return node
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Return every name that occurs in a piece of code."""
+    return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def calls_in(node: ast.AST) -> Iterator[ast.Call]:
+    """Yield every call in a piece of code."""
+    return (one for one in ast.walk(node) if isinstance(one, ast.Call))

@@ -1,0 +1,180 @@
+"""What a script does when training fails: which errors it expects, and what it tries next."""
+
+import ast
+from collections.abc import Iterator
+
+from anybatch.doctor.findings import Finding
+from anybatch.doctor.lint.found import ERROR, WARNING, found
+from anybatch.doctor.lint.gradients import calls_in
+from anybatch.doctor.lint.script import Script
+from anybatch.doctor.lint.uses import Reading
+
+_TRAINS = {"fit", "train_on_batch", "apply_gradients", "GradientTape", "train_step"}
+_EVERYTHING = {"", "Exception", "BaseException"}
+_EXHAUSTED = {"tensorflow.errors.ResourceExhaustedError", "MemoryError"}
+_KEEPS_BATCH = ("accum", "steps", "micro", "learning_rate", "lr")
+_TF_ERRORS = {
+    f"tensorflow.errors.{name}Error"
+    for name in (
+        *("Aborted", "AlreadyExists", "Cancelled", "DataLoss", "DeadlineExceeded", "FailedPrecondition"),
+        *("Internal", "InvalidArgument", "NotFound", "Op", "OutOfRange", "PermissionDenied"),
+        *("ResourceExhausted", "Unauthenticated", "Unavailable", "Unimplemented", "Unknown"),
+    )
+}
+_OUTSIDE = """for batch_size in (256, 128, 64):
+    try:
+        train(build_model(), batch_size)
+        break
+    except tf.errors.ResourceExhaustedError:
+        pass  # the next try starts when the failed step's tensors are gone
+# or, at the batch size you want: ab.fit(model, x, y, batch_size=256, memory="2GiB")"""
+
+
+def wrong_error(reading: Reading) -> Iterator[Finding]:
+    """AB801: an error that does not mean what the handler takes it for, or that does not exist."""
+    for attempt, handler, caught in _handlers(reading.script):
+        for name in caught:
+            problem = _problem(reading.script, attempt, handler, name)
+            if problem is None:
+                continue
+            exists = not name.startswith("tensorflow.errors.") or name in _TF_ERRORS
+            yield found(
+                "AB801",
+                WARNING if exists else ERROR,
+                handler,
+                what=problem,
+                evidence=f"`except {ast.unparse(handler.type) if handler.type else ''}`",
+                fix="except tf.errors.ResourceExhaustedError:",
+            )
+
+
+def _problem(script: Script, attempt: ast.Try, handler: ast.ExceptHandler, name: str) -> str | None:
+    if name.startswith("tensorflow.errors.") and name not in _TF_ERRORS:
+        return (
+            f"there is no `{name.replace('tensorflow', 'tf', 1)}`: naming it raises an AttributeError instead"
+        )
+    if name.endswith(".OutOfRangeError") and (_trains(script, attempt.body) or _is_about_memory(handler)):
+        return "OutOfRangeError is the end of the data; running out of memory never raises it"
+    others = {one for _, other, names in _handlers(script) if other in attempt.handlers for one in names}
+    if (
+        name == "MemoryError"
+        and _trains(script, attempt.body)
+        and not others & {*_EXHAUSTED - {name}, *_EVERYTHING}
+    ):
+        return "MemoryError is Python's; TensorFlow raises ResourceExhaustedError when it runs out of memory"
+    return None
+
+
+def _is_about_memory(handler: ast.ExceptHandler) -> bool:
+    words = ast.unparse(handler).lower()
+    return "memory" in words or "oom" in words
+
+
+def _handlers(script: Script) -> Iterator[tuple[ast.Try, ast.ExceptHandler, list[str]]]:
+    for node in ast.walk(script.tree):
+        if isinstance(node, ast.Try):
+            for handler in node.handlers:
+                yield node, handler, _caught(script, handler)
+
+
+def _caught(script: Script, handler: ast.ExceptHandler) -> list[str]:
+    types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return [script.dotted(one).replace(".errors_impl.", ".errors.") for one in types]
+
+
+def _called(nodes: list[ast.stmt]) -> set[str]:
+    """Return the last names of everything that some statements call."""
+    return {ast.unparse(call.func).rsplit(".", 1)[-1] for node in nodes for call in calls_in(node)}
+
+
+def _trains(script: Script, body: list[ast.stmt]) -> bool:
+    """Whether statements train, themselves or by a function of the script."""
+    called = _called(body)
+    functions = {one.name: one for one in ast.walk(script.tree) if isinstance(one, ast.FunctionDef)}
+    inner = set().union(*(_called(functions[name].body) for name in called if name in functions))
+    return bool((called | inner) & _TRAINS)
+
+
+def everything_swallowed(reading: Reading) -> Iterator[Finding]:
+    """AB802: a failed training that looks like a finished one."""
+    for attempt, handler, caught in _handlers(reading.script):
+        if not set(caught) & _EVERYTHING or not _trains(reading.script, attempt.body):
+            continue
+        ends = _called(handler.body) & {"exit", "_exit", "abort"}
+        if ends or any(isinstance(one, ast.Raise) for node in handler.body for one in ast.walk(node)):
+            continue
+        yield found(
+            "AB802",
+            WARNING,
+            handler,
+            what="every error of the training is caught: the script goes on as if it had worked",
+            evidence=f"`except {caught[0]}:` around training, without raise".replace(" :`", ":`"),
+            fix="except tf.errors.ResourceExhaustedError:  # what is expected; other errors end the script",
+        )
+
+
+def retry_inside(reading: Reading) -> Iterator[Finding]:
+    """AB803: the handler trains again while the exception still holds the failed step."""
+    for attempt, handler, caught in _handlers(reading.script):
+        if not set(caught) & _EXHAUSTED:
+            continue
+        again = _tried_again(attempt, handler)
+        if not again:
+            continue
+        yield found(
+            "AB803",
+            WARNING,
+            handler,
+            what="training starts again inside except, where the exception holds the failed step's tensors",
+            evidence=f"the handler runs {again} again, from where the failed step left the model",
+            fix=_OUTSIDE,
+        )
+
+
+def _tried_again(attempt: ast.Try, handler: ast.ExceptHandler) -> str:
+    both = _called(handler.body) & _called(attempt.body) - {"print", "format", "range", "len"}
+    if both:
+        return f"`{min(both)}`"
+    loops = [one for node in handler.body for one in ast.walk(node) if isinstance(one, ast.For)]
+    return "a loop over the data" if loops else ""
+
+
+def smaller_batch(reading: Reading) -> Iterator[Finding]:
+    """AB804: another batch size is another training."""
+    for _, handler, caught in _handlers(reading.script):
+        if not set(caught) & _EXHAUSTED:
+            continue
+        text = ast.unparse(ast.Module(handler.body, [])).lower()
+        reduced = next(filter(_reduces_batch, (one for node in handler.body for one in ast.walk(node))), None)
+        if reduced is None or any(word in text for word in _KEEPS_BATCH):
+            continue
+        yield found(
+            "AB804",
+            WARNING,
+            handler,
+            what="the batch gets smaller and nothing makes up for it: more and noisier updates",
+            evidence=f"`{ast.unparse(reduced)}`",
+            fix='ab.fit(model, x, y, batch_size=batch_size, memory="2GiB")  # the same update in parts',
+        )
+
+
+def _reduces_batch(node: ast.AST) -> bool:
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return "batch" in name.lower() and _is_smaller(value)
+        case ast.AugAssign(target=ast.Name(id=name), op=ast.FloorDiv() | ast.Div() | ast.Sub()):
+            return "batch" in name.lower()
+        case ast.keyword(arg="batch_size", value=value):
+            return _is_smaller(value)
+    return False
+
+
+def _is_smaller(value: ast.expr) -> bool:
+    if isinstance(value, ast.Constant):
+        return isinstance(value.value, int)
+    return any(
+        isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv | ast.Div) for one in ast.walk(value)
+    )
+
+
+RULES = (wrong_error, everything_swallowed, retry_inside, smaller_batch)

@@ -1,0 +1,118 @@
+"""A training script as text and as a tree; it is read and never run."""
+
+import ast
+import io
+import os
+import tokenize
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from anybatch.errors import AnybatchError
+
+# excerpts often leave their imports out
+_USUAL = {"tf": "tensorflow", "np": "numpy", "keras": "keras", "ab": "anybatch"}
+
+
+class NotPython(AnybatchError, ValueError):
+    """A file that is no Python."""
+
+    def __init__(self, file: str, line: int, why: str) -> None:
+        super().__init__(file, line, why)
+        self.file = file
+        self.line = line
+        self.why = why
+
+    def __str__(self) -> str:
+        where = f" at line {self.line:,}" if self.line else ""
+        return f"`{self.file}` cannot be read as Python{where}: {self.why}; lint takes a script that runs"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Script:
+    """One parsed file, with what its names were imported as."""
+
+    file: str
+    lines: tuple[str, ...]
+    tree: ast.Module
+    aliases: Mapping[str, str]
+    comments: Mapping[int, str]
+    parents: Mapping[ast.AST, ast.AST]
+
+    def dotted(self, node: ast.AST | None) -> str:
+        """Return the full name that an expression spells, such as `tensorflow.data.AUTOTUNE`, or ""."""
+        if isinstance(node, ast.Name):
+            return self.aliases.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            before = self.dotted(node.value)
+            return _plain(f"{before}.{node.attr}") if before else ""
+        return ""
+
+    def above(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield what a node lies in, the innermost first."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """Return the statement that a node belongs to."""
+        return next(one for one in (node, *self.above(node)) if isinstance(one, ast.stmt))
+
+    def scope(self, node: ast.AST) -> ast.AST:
+        """Return the function that a node lies in, or the module."""
+        inner = (one for one in self.above(node) if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))
+        return next(inner, self.tree)
+
+    def alias_of(self, module: str, usual: str) -> str:
+        """Return what the script calls a module."""
+        return next((name for name, full in self.aliases.items() if full == module), usual)
+
+
+def read_script(path: str | os.PathLike[str]) -> Script:
+    """Return a script read from a file."""
+    file = os.fspath(path)
+    try:
+        with tokenize.open(file) as lines:
+            text = lines.read()
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise NotPython(file, 0, str(error)) from None
+    return parse(text, file)
+
+
+def parse(text: str, file: str = "<script>") -> Script:
+    """Return a script from its text."""
+    try:
+        tree = ast.parse(text)
+        comments = {
+            token.start[0]: token.string
+            for token in tokenize.generate_tokens(io.StringIO(text).readline)
+            if token.type == tokenize.COMMENT
+        }
+    except SyntaxError as error:
+        raise NotPython(file, error.lineno or 0, error.msg) from None
+    except (ValueError, tokenize.TokenError) as error:
+        raise NotPython(file, 0, str(error)) from None
+    except (RecursionError, MemoryError):
+        raise NotPython(file, 0, "its expressions are nested too deeply") from None
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    return Script(file, tuple(text.split("\n")), tree, _aliases(tree), comments, parents)
+
+
+def _aliases(tree: ast.Module) -> dict[str, str]:
+    aliases = dict(_USUAL)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            aliases |= {
+                _bound(name): _plain(name.name if name.asname else _bound(name)) for name in node.names
+            }
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            aliases |= {_bound(name): _plain(f"{node.module}.{name.name}") for name in node.names}
+    return aliases
+
+
+def _bound(name: ast.alias) -> str:
+    return name.asname or name.name.split(".")[0]
+
+
+def _plain(full: str) -> str:
+    """Return a name as Keras 3 has it: `tensorflow.keras` is `keras`."""
+    return full.removeprefix("tensorflow.") if full.startswith("tensorflow.keras") else full

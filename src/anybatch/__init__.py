@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from anybatch.doctor import lint
     from anybatch.errors import AnybatchError, AnybatchWarning
     from anybatch.records import Bytes, Numbers, Ragged, Raw, Sequence, infer_features
     from anybatch.records.write import write
@@ -28,6 +29,7 @@ _HOMES = {
     "fit": "train",
     "from_arrays": "stream",
     "infer_features": "records",
+    "lint": "doctor",
     "mix": "stream",
     "predict": "train",
     "read": "stream",
@@ -49,6 +51,7 @@ __all__ = [
     "fit",
     "from_arrays",
     "infer_features",
+    "lint",
     "mix",
     "predict",
     "read",

@@ -34,6 +34,18 @@ def inserted(at: Place, text: str) -> Edit:
     return Edit(at, at, text)
 
 
+def replaced(node: ast.expr, text: str) -> Edit:
+    """Return an edit that puts text in the place of an expression."""
+    return Edit((node.lineno, node.col_offset), end_of(node), text)
+
+
+def argument_added(call: ast.Call, text: str) -> Edit:
+    """Return an edit that gives a call one more argument, at its end."""
+    line, column = end_of(call)
+    comma = ", " if call.args or call.keywords else ""
+    return inserted((line, column - 1), comma + text)
+
+
 def end_of(node: ast.expr | ast.stmt) -> Place:
     """Return where a node ends."""
     return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset

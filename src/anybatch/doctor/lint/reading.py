@@ -131,7 +131,7 @@ class _Statements:
         counted = isinstance(target, ast.Tuple) and isinstance(target.elts[-1], ast.Tuple)
         element = target.elts[-1] if counted and isinstance(target, ast.Tuple) else target
         batches = tuple(map(_batch_of, found.source.arrays))
-        self.expressions.bind(element, batches if len(batches) > 1 else batches[0], names)
+        self.expressions.bind(element, batches[0] if len(batches) == 1 else batches, names)
 
 
 def _batch_of(array: Value) -> Value:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from anybatch.doctor.findings import Finding
 from anybatch.doctor.lint.accumulations import Accumulation, accumulations, every, is_divided, steps_of
 from anybatch.doctor.lint.algebra import Polynomial, factor_of, number, polynomial
-from anybatch.doctor.lint.edits import Edit, end_of, inserted, patch
+from anybatch.doctor.lint.edits import Edit, end_of, inserted, patch, replaced
 from anybatch.doctor.lint.found import ERROR, NOTE, WARNING, found
 from anybatch.doctor.lint.gradients import Gradient, calls_in, gradients, names_in
 from anybatch.doctor.lint.script import Script
@@ -88,8 +88,7 @@ def _disjoint(slices: Sequence[ast.Subscript], outer: ast.For, inner: ast.For, s
         starts = _starts(one)
         width = _written(factor_of(_target(inner), starts)) if starts else "batch_size"
         first = f"{_target(outer)} * {steps} + {_target(inner)}"
-        start = (one.slice.lineno, one.slice.col_offset)
-        edits.append(Edit(start, end_of(one.slice), f"({first}) * {width} : ({first} + 1) * {width}"))
+        edits.append(replaced(one.slice, f"({first}) * {width} : ({first} + 1) * {width}"))
     return edits + _fewer_updates(outer, steps)
 
 
@@ -107,9 +106,7 @@ def _fewer_updates(outer: ast.For, steps: str) -> list[Edit]:
     times = outer.iter.args[0]
     if not isinstance(times, ast.BinOp) or not isinstance(times.op, ast.FloorDiv):
         return []
-    right = times.right
-    wider = f"({ast.unparse(right)} * {steps})"
-    return [Edit((right.lineno, right.col_offset), end_of(right), wider)]
+    return [replaced(times.right, f"({ast.unparse(times.right)} * {steps})")]
 
 
 def never_divided(reading: Reading) -> Iterator[Finding]:

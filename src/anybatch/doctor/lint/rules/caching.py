@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from anybatch.doctor.findings import Finding
 from anybatch.doctor.lint.chains import function_of, names_called, opens_files, reads_files
-from anybatch.doctor.lint.edits import before_step, end_of, moved, patch
+from anybatch.doctor.lint.edits import argument_added, before_step, end_of, moved, patch
 from anybatch.doctor.lint.found import NOTE, WARNING, found
 from anybatch.doctor.lint.uses import Reading
 from anybatch.doctor.lint.values import Array, Known, Pipeline, Step
@@ -86,7 +86,7 @@ def cache_in_memory(reading: Reading) -> Iterator[Finding]:
             cache,
             what="cache() keeps the whole data set in memory, as decoded tensors",
             evidence=f"cache without a file name over `{ast.unparse(use.chain.source.call)}`; {shown}",
-            fix='.cache("cache/train")  # on disk; `anybatch doctor PATHS --memory SIZE` knows if it fits',
+            fix=patch(reading.script, [argument_added(cache.call, '"cache/train"')]),
         )
 
 

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from anybatch.doctor.findings import Finding
+from anybatch.doctor.lint.edits import Patch, patch, replaced
 from anybatch.doctor.lint.found import ERROR, WARNING, found
 from anybatch.doctor.lint.gradients import calls_in
 from anybatch.doctor.lint.script import Script
@@ -44,8 +45,16 @@ def wrong_error(reading: Reading) -> Iterator[Finding]:
                 handler,
                 what=problem,
                 evidence=f"`except {ast.unparse(handler.type) if handler.type else ''}`",
-                fix="except tf.errors.ResourceExhaustedError:",
+                fix=_expecting_exhaustion(reading.script, handler),
             )
+
+
+def _expecting_exhaustion(script: Script, handler: ast.ExceptHandler) -> Patch | str:
+    """Return the handler's line with the error that is raised when memory runs out."""
+    error = f"{script.alias_of('tensorflow', 'tf')}.errors.ResourceExhaustedError"
+    if handler.type is None:
+        return f"except {error}:"
+    return patch(script, [replaced(handler.type, error)])
 
 
 def _problem(script: Script, attempt: ast.Try, handler: ast.ExceptHandler, name: str) -> str | None:
@@ -109,7 +118,7 @@ def everything_swallowed(reading: Reading) -> Iterator[Finding]:
             handler,
             what="every error of the training is caught: the script goes on as if it had worked",
             evidence=f"`except {caught[0]}:` around training, without raise".replace(" :`", ":`"),
-            fix="except tf.errors.ResourceExhaustedError:  # what is expected; other errors end the script",
+            fix=_expecting_exhaustion(reading.script, handler),
         )
 
 

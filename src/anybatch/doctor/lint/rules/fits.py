@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from anybatch.doctor.findings import Finding
+from anybatch.doctor.lint.edits import Patch, argument_added, patch
 from anybatch.doctor.lint.found import NOTE, WARNING, found
 from anybatch.doctor.lint.gradients import calls_in, loops_around, names_in
 from anybatch.doctor.lint.uses import Fit, Reading
@@ -107,24 +108,30 @@ def _batch_expression(fit: Fit) -> ast.expr | None:
 
 def taken_for_full(reading: Reading) -> Iterator[Finding]:
     """AB806: without batch_size Keras takes 32."""
-    lines = {line for line, text in reading.script.comments.items() if _NO_BATCH_SIZE.search(text)}
+    comments = reading.script.comments
     for fit in reading.fits:
         given = {one.arg for one in fit.call.keywords}
         if isinstance(fit.x, Pipeline) or given & {"batch_size", "steps_per_epoch", None}:
             continue
         near = range(fit.call.lineno - 2, (fit.call.end_lineno or fit.call.lineno) + 1)
-        lines |= {line for line in near if _FULL_BATCH.search(reading.script.comments.get(line, ""))}
-        if "full" in fit.kept_as.lower():
-            lines.add(fit.call.lineno)
-    for line in sorted(lines):
-        yield found(
-            "AB806",
-            WARNING,
-            line,
-            what="fit without batch_size is no full batch: Keras uses batches of 32",
-            evidence=f"`{reading.script.lines[line - 1].strip()[:80]}`",
-            fix="model.fit(x, y, batch_size=len(x))  # one update per epoch, if that is meant",
-        )
+        told = any(_FULL_BATCH.search(comments.get(line, "")) for line in near)
+        if (told or "full" in fit.kept_as.lower()) and fit.call.args:
+            whole = argument_added(fit.call, f"batch_size=len({ast.unparse(fit.call.args[0])})")
+            yield _not_full(reading, fit.call.lineno, patch(reading.script, [whole]))
+    for line, text in comments.items():
+        if _NO_BATCH_SIZE.search(text):
+            yield _not_full(reading, line, "model.fit(x, y, batch_size=len(x))  # one update per epoch")
+
+
+def _not_full(reading: Reading, line: int, fix: str | Patch) -> Finding:
+    return found(
+        "AB806",
+        WARNING,
+        line,
+        what="fit without batch_size is no full batch: Keras uses batches of 32",
+        evidence=f"`{reading.script.lines[line - 1].strip()[:80]}`",
+        fix=fix,
+    )
 
 
 def ignored_batch_size(reading: Reading) -> Iterator[Finding]:

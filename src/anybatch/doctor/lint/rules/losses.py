@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from anybatch.doctor.findings import Finding
-from anybatch.doctor.lint.edits import Edit, end_of, inserted, patch
+from anybatch.doctor.lint.edits import Edit, argument_added, end_of, inserted, patch
 from anybatch.doctor.lint.found import ERROR, NOTE, WARNING, found
 from anybatch.doctor.lint.gradients import Gradient, beside_model, calls_in, gradients, names_in
 from anybatch.doctor.lint.keras_calls import ACT_DIFFERENTLY
@@ -163,14 +163,13 @@ def training_forgotten(reading: Reading) -> Iterator[Finding]:
             given = {one.arg for one in call.keywords}
             if ast.unparse(call.func) != gradient.model or given & {"training", None} or not call.args:
                 continue
-            line, column = end_of(call)
             yield found(
                 "AB707",
                 NOTE if acting == [] else WARNING,
                 call,
                 what="the model is called without training=True: dropout and normalisation act as in use",
                 evidence=_layers_shown(acting),
-                fix=patch(reading.script, [inserted((line, column - 1), ", training=True")]),
+                fix=patch(reading.script, [argument_added(call, "training=True")]),
             )
 
 

@@ -5,7 +5,7 @@ from itertools import product
 
 from anybatch.doctor.findings import Finding, Severity
 from anybatch.doctor.lint.chains import reads_files
-from anybatch.doctor.lint.edits import before_step, end_of, inserted, moved, patch, step_text
+from anybatch.doctor.lint.edits import argument_added, before_step, end_of, inserted, moved, patch, replaced
 from anybatch.doctor.lint.found import ERROR, NOTE, WARNING, found
 from anybatch.doctor.lint.uses import Purpose, Reading, Use
 from anybatch.doctor.lint.values import Array, Known, Length, Order, Pipeline, Step
@@ -106,18 +106,25 @@ def _names_only(chain: Pipeline) -> bool:
 
 
 def _too_small(reading: Reading, chain: Pipeline, shuffle: Step, buffer: int, rows: int | None) -> Finding:
-    drawn = all(one.order is Order.RANDOM for one in chain.source.arrays if isinstance(one, Array))
     if rows is None:
-        evidence = f"a buffer of {buffer:,}; the script does not show how many records there are"
-        fix: str = "`anybatch doctor PATHS --batch-size N` tells the smallest buffer that mixes this data"
-        severity, what = NOTE, "the shuffle buffer mixes well only if it is about as large as the data"
-    else:
-        evidence = f"a buffer of {buffer:,} for {rows:,} records, {buffer / rows:.1%} of them"
-        fix = step_text(reading.script, shuffle).replace(f"{buffer}", f"{rows}", 1)
-        fix = f".shuffle({rows})" if f"{rows}" not in fix else fix
-        what = "the shuffle buffer is smaller than the data, so records meet only their neighbours"
-        severity = NOTE if drawn else WARNING
-    return found("AB603", severity, shuffle, what=what, evidence=evidence, fix=fix)
+        return found(
+            "AB603",
+            NOTE,
+            shuffle,
+            what="the shuffle buffer mixes well only if it is about as large as the data",
+            evidence=f"a buffer of {buffer:,}; the script does not show how many records there are",
+            fix="`anybatch doctor PATHS --batch-size N` tells the smallest buffer that mixes this data",
+        )
+    drawn = all(one.order is Order.RANDOM for one in chain.source.arrays if isinstance(one, Array))
+    given = [*shuffle.call.args, *(one.value for one in shuffle.call.keywords if one.arg == "buffer_size")]
+    return found(
+        "AB603",
+        NOTE if drawn else WARNING,
+        shuffle,
+        what="the shuffle buffer is smaller than the data, so records meet only their neighbours",
+        evidence=f"a buffer of {buffer:,} for {rows:,} records, {buffer / rows:.1%} of them",
+        fix=patch(reading.script, [replaced(given[0], f"{rows:_}")]),
+    )
 
 
 def take_after_repeat(reading: Reading) -> Iterator[Finding]:
@@ -166,14 +173,13 @@ def split_that_moves(reading: Reading) -> Iterator[Finding]:
             continue
         if shuffle.given.get("reshuffle_each_iteration") == Known(value=False):
             continue
-        line, column = end_of(shuffle.call)
         yield found(
             "AB606",
             WARNING,
             shuffle,
             what="take and skip split what is shuffled anew each time: held-out records get trained on",
             evidence=f"take at line {take.line} and skip at line {skip.line}, behind this shuffle",
-            fix=patch(reading.script, [inserted((line, column - 1), ", reshuffle_each_iteration=False")]),
+            fix=patch(reading.script, [argument_added(shuffle.call, "reshuffle_each_iteration=False")]),
         )
 
 
@@ -190,8 +196,7 @@ def endless(reading: Reading) -> Iterator[Finding]:
         }
         if ends or given & {"steps_per_epoch", None}:
             continue
-        line, column = end_of(use.call)
-        add = inserted((line, column - 1), ", steps_per_epoch=len(x_train) // batch_size")
+        add = argument_added(use.call, "steps_per_epoch=len(x_train) // batch_size")
         yield found(
             "AB607",
             ERROR,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from anybatch.doctor.findings import Finding, Severity
 from anybatch.doctor.lint.chains import function_of, names_called, opens_files, reads_files
-from anybatch.doctor.lint.edits import Edit, end_of, inserted, patch
+from anybatch.doctor.lint.edits import argument_added, end_of, inserted, patch, replaced
 from anybatch.doctor.lint.found import ERROR, NOTE, WARNING, found
 from anybatch.doctor.lint.uses import Purpose, Reading, Use
 from anybatch.doctor.lint.values import Step
@@ -74,8 +74,7 @@ def records_interleaved(reading: Reading) -> Iterator[Finding]:
         if source.kind != "files" or opening is None:
             continue
         tf = reading.script.alias_of("tensorflow", "tf")
-        start = (source.call.func.lineno, source.call.func.col_offset)
-        rename = Edit(start, end_of(source.call.func), f"{tf}.data.Dataset.list_files")
+        rename = replaced(source.call.func, f"{tf}.data.Dataset.list_files")
         yield found(
             "AB623",
             ERROR,
@@ -99,8 +98,7 @@ def map_on_one_thread(reading: Reading) -> Iterator[Finding]:
             ):
                 continue
             tf = reading.script.alias_of("tensorflow", "tf")
-            line, column = end_of(step.call)
-            add = inserted((line, column - 1), f", num_parallel_calls={tf}.data.AUTOTUNE")
+            add = argument_added(step.call, f"num_parallel_calls={tf}.data.AUTOTUNE")
             yield found(
                 "AB624",
                 NOTE,

@@ -20,6 +20,7 @@ from anybatch.handover import (
     read_orders,
     read_pulse,
     received_orders,
+    reserve_last_words,
     sealed,
     unsealed,
 )
@@ -134,6 +135,8 @@ def test_a_heartbeat_that_cannot_be_written_disturbs_nobody(tmp_path):
 
 
 def test_last_words_say_what_it_was_and_where(tmp_path):
+    reserve_last_words(tmp_path)
+    assert read_last_words(tmp_path) is None
     try:
         os.open("/nowhere/at/all", os.O_RDONLY)
     except OSError as error:
@@ -149,8 +152,17 @@ def test_an_exception_that_cannot_be_printed_has_last_words_too(tmp_path):
         def __str__(self):
             raise RuntimeError
 
+    reserve_last_words(tmp_path)
     last_words_of(Sulking()).write(tmp_path)
     assert read_last_words(tmp_path).kind == "Sulking"
+
+
+def test_the_longest_last_words_fit_into_the_room_reserved_for_them(tmp_path):
+    reserve_last_words(tmp_path)
+    before = (tmp_path / "last-words.json").stat().st_size
+    last_words_of(OSError(errno.ENOSPC, "\U0001f4be" * 5000)).write(tmp_path)
+    assert read_last_words(tmp_path).errno == errno.ENOSPC
+    assert (tmp_path / "last-words.json").stat().st_size == before
 
 
 def test_a_torn_line_costs_only_itself(tmp_path):

@@ -13,7 +13,7 @@ Each file appears whole and carries a checksum; what is damaged reads as if it w
 from anybatch.handover.disk import DISK, Disk, place
 from anybatch.handover.heartbeat import Heartbeat, Pulse, forget_pulse, read_pulse
 from anybatch.handover.journal import Journal
-from anybatch.handover.last_words import LastWords, forget_last_words, last_words_of, read_last_words
+from anybatch.handover.last_words import LastWords, last_words_of, read_last_words, reserve_last_words
 from anybatch.handover.orders import FOLDER_VARIABLE, Orders, read_orders, received_orders
 from anybatch.handover.sealed import Json, read_sealed, sealed, unsealed, write_sealed
 
@@ -27,7 +27,6 @@ __all__ = [
     "LastWords",
     "Orders",
     "Pulse",
-    "forget_last_words",
     "forget_pulse",
     "last_words_of",
     "place",
@@ -36,6 +35,7 @@ __all__ = [
     "read_pulse",
     "read_sealed",
     "received_orders",
+    "reserve_last_words",
     "sealed",
     "unsealed",
     "write_sealed",

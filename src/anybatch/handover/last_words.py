@@ -4,10 +4,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from anybatch.handover.sealed import read_sealed, write_sealed
+from anybatch.handover.disk import place
+from anybatch.handover.sealed import read_sealed, sealed
 
 _FILE = "last-words.json"
-_LONGEST_TEXT = 2000
+_LONGEST_TEXT = 1000
+# escaped as JSON a character takes up to 12 bytes
+_RESERVED_BYTES = 16 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +26,15 @@ class LastWords:
     """File and line of the innermost frame."""
 
     def write(self, folder: Path) -> None:
-        """Leave them for the parent, if the disk allows it."""
-        with suppress(OSError):
-            write_sealed(folder / _FILE, asdict(self))
+        """Leave them for the parent: in the room that was reserved, because the disk may be full."""
+        with suppress(OSError), (folder / _FILE).open("r+b") as out:
+            out.write(sealed(asdict(self)).ljust(_RESERVED_BYTES))
+
+
+def reserve_last_words(folder: Path) -> None:
+    """Make room for last words, which read as absent until then."""
+    with suppress(OSError):
+        place(folder / _FILE, [b" " * _RESERVED_BYTES], durable=False)
 
 
 def last_words_of(error: BaseException) -> LastWords:
@@ -48,11 +57,6 @@ def read_last_words(folder: Path) -> LastWords | None:
         return None if found is None else LastWords(**(found | {"kinds": tuple(found["kinds"])}))
     except (TypeError, KeyError):
         return None
-
-
-def forget_last_words(folder: Path) -> None:
-    """Remove them, so that they are not taken for those of the next attempt."""
-    (folder / _FILE).unlink(missing_ok=True)
 
 
 def _text(error: BaseException) -> str:

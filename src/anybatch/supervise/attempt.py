@@ -12,9 +12,9 @@ from anybatch.handover import (
     FOLDER_VARIABLE,
     Orders,
     Pulse,
-    forget_last_words,
     forget_pulse,
     read_last_words,
+    reserve_last_words,
 )
 from anybatch.memory import predictable_environment
 from anybatch.supervise.environment import GROUP_VARIABLE, PARENT_VARIABLE
@@ -78,7 +78,7 @@ class _Seen:
 def run_attempt(task: Task, orders: Orders, relay: Relay, tell: Teller) -> Life:
     """Start the script, wait until it has ended, and return what was seen. Leaves no process behind it."""
     forget_pulse(task.folder)
-    forget_last_words(task.folder)
+    reserve_last_words(task.folder)
     orders.write(task.folder)
     own = own_group(task.group_limit_bytes)
     tell.began(orders, own if isinstance(own, str) else None)
@@ -109,6 +109,8 @@ class _Watch:
             self._relay.wait(self._pause_seconds())
             for number in self._relay.taken():
                 self._pass_on(number)
+        # its last sign of life may be younger than our last look
+        self._listener.listen(time.monotonic(), halted=False)
         evidence = self._evidence(status)
         if evidence.exit_code != 0:
             self._end_all()
@@ -166,6 +168,12 @@ class _Watch:
         if self._own is not None:
             self._own.kill_all()
 
+    def _peak_bytes(self) -> int:
+        if self._group is None or not self._group.kills():
+            return self._seen.trail.peak_bytes
+        # before it kills, the kernel has dropped every file page: what was charged then was held
+        return max(self._seen.trail.peak_bytes, self._group.peak_bytes() or 0)
+
     def _evidence(self, status: int) -> Evidence:
         code = os.waitstatus_to_exitcode(status)
         kills = machine_kills()
@@ -174,7 +182,7 @@ class _Watch:
             exit_code=code if code >= 0 else None,
             signal=-code if code < 0 else None,
             limit_bytes=self._task.limit_bytes,
-            peak_bytes=self._seen.trail.peak_bytes,
+            peak_bytes=self._peak_bytes(),
             address_fraction=self._seen.address_fraction,
             own_kills=None if self._group is None else self._group.kills(),
             shared_kills=(kills or 0) - (self._kills_before or 0) if known else None,

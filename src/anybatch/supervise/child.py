@@ -67,7 +67,8 @@ def _leave_last_words(error: BaseException) -> None:
 
 
 def _end_as_python_does(error: BaseException) -> None:
-    sys.excepthook(type(error), error, _of_the_script(error.__traceback__))
+    error.with_traceback(_of_the_script(error.__traceback__))
+    sys.excepthook(type(error), error, error.__traceback__)
     if isinstance(error, KeyboardInterrupt):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGINT)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from anybatch.units import size
 
-_FEWEST_POINTS = 12
+_FEWEST_POINTS = 8
 _WARM_UP = 1 / 3
 _STRAIGHTNESS = 0.85
 _NOTABLE = 0.1

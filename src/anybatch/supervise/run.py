@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from anybatch.handover import Journal, Json, Orders, read_pulse
+from anybatch.handover import Journal, Json, Orders, Pulse, read_pulse
 from anybatch.memory import allowance, held
 from anybatch.supervise.attempt import Life, Task, run_attempt
 from anybatch.supervise.folder import STATE, adopt_orphans, alone_in, clear, run_folder
@@ -22,6 +22,8 @@ DEFAULT_RETRIES = 10
 _OF_THE_KERNEL = 64
 _OF_THE_KERNEL_AT_LEAST = 8 << 20
 _SIGNALLED = 128
+# what a machine has to spare is never twice the same
+_CLEARLY_MORE = 1.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,19 +93,28 @@ def _attempts(task: Task, settings: Settings, relay: Relay, tell: Teller, story:
 def _first_orders(task: Task, entries: Sequence[Json], tell: Teller) -> Orders:
     """Return how to begin: afresh, or as the run before this one would have gone on."""
     fresh = Orders(state_folder=str(task.folder / STATE), limit_bytes=task.limit_bytes)
-    last = entries[-1] if entries else {}
     began = _orders_in(entries)
-    if began is None or (began.limit_bytes or 0) < task.limit_bytes:
-        # more memory than then: what was too large may fit now
+    if began is None:
         return fresh
-    going_on = replace(began, limit_bytes=task.limit_bytes, state_folder=fresh.state_folder, attempt=0)
-    if last.get("event") == "ended":
-        return replace(going_on, attempt=1)
-    pulse = read_pulse(task.folder)
-    held_bytes, part = (pulse.held_bytes, pulse.part) if pulse else (0, 0)
-    restart = after_silence(going_on, held_bytes=held_bytes, limit_bytes=began.limit_bytes or 0, part=part)
+    going_on = _with_what_was_learnt(fresh, began)
+    if entries[-1].get("event") == "ended":
+        return going_on
+    pulse = read_pulse(task.folder) or Pulse()
+    restart = after_silence(
+        replace(going_on, attempt=0),
+        held_bytes=pulse.held_bytes,
+        limit_bytes=began.limit_bytes or task.limit_bytes,
+        part=pulse.part,
+    )
     tell.note(restart.why)
     return restart.orders
+
+
+def _with_what_was_learnt(fresh: Orders, began: Orders) -> Orders:
+    """Return orders that keep the bounds found necessary, unless there is clearly more memory now."""
+    if (fresh.limit_bytes or 0) > _CLEARLY_MORE * (began.limit_bytes or 0):
+        return fresh
+    return replace(began, attempt=1, limit_bytes=fresh.limit_bytes, state_folder=fresh.state_folder)
 
 
 def _orders_in(entries: Sequence[Json]) -> Orders | None:

@@ -1,6 +1,9 @@
 """Train at the batch size you want, in the memory you have."""
 
+from anybatch.train.check import Exactness, check_exact
+from anybatch.train.events import Event
 from anybatch.train.fit import evaluate, fit, predict
+from anybatch.train.gradients import gradients
 from anybatch.train.plans import Plan
 
-__all__ = ["Plan", "evaluate", "fit", "predict"]
+__all__ = ["Event", "Exactness", "Plan", "check_exact", "evaluate", "fit", "gradients", "predict"]

@@ -21,6 +21,7 @@ class Session:
         self.model = model
         self.backend = backend_of(model)
         columns = Columns(self.backend.row_count, self.backend.rows_between, self.backend.tensors)
+        self._made: dict[str, Any] | None = None
         self.transaction = Transaction(self._steps, self._splitting, columns, PartSize(wanted))
 
     @property
@@ -29,12 +30,14 @@ class Session:
 
     def _kept(self, part: Any) -> dict[str, Any]:
         """Return what was made for this model, as long as it is compiled and trainable as it was then."""
-        self.backend.build(self.model, part)
-        key = self.backend.identity(self.model)
-        kept = _KEPT.get(self.model)
-        if kept is None or kept[0] != key:
-            kept = _KEPT[self.model] = (key, {})
-        return kept[1]
+        if self._made is None:
+            self.backend.build(self.model, part)
+            key = self.backend.identity(self.model)
+            kept = _KEPT.get(self.model)
+            if kept is None or kept[0] != key:
+                kept = _KEPT[self.model] = (key, {})
+            self._made = kept[1]
+        return self._made
 
     def _steps(self, part: Any) -> Any:
         kept = self._kept(part)

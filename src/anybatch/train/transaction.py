@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -147,18 +148,8 @@ class Transaction:
         return self._committed(lambda: steps.commit(rows, sizes_were_right=rows == expected))
 
     def _all_parts(self, parts: Iterator[Part], run: Callable[[Any, int], None], phase: str) -> int:
-        """Run all parts; what was finished stays, what failed is cut smaller. Returns the rows."""
-        seen = 0
-        for columns, _ in parts:
-            rows = self._columns.row_count(columns)
-            start = 0
-            while start < rows:
-                n = self.size.next_of(rows - start)
-                piece = columns if n == rows else self._columns.rows_between(columns, start, start + n)
-                done, _ = self._tried(lambda piece=piece, n=n: run(piece, n), n, phase)  # type: ignore[misc]
-                start += n if done else 0
-            seen += rows
-        return seen
+        """Run all parts, and return how many rows they had."""
+        return sum(in_pieces(columns, run, self._columns, self.size, phase) for columns, _ in parts)
 
     def _committed(self, commit: Callable[[], Any]) -> Any:
         """Commit; if memory runs out there, once more: everything but the sums has been let go by then."""
@@ -171,10 +162,28 @@ class Transaction:
         raise OneSampleDoesNotFit("commit", None, None, reason)
 
     def _tried(self, run: Callable[[], Any], rows: int, phase: str) -> tuple[bool, Any]:
-        done, result, reason = _attempt(run)
-        if not done:
-            self.size.shrink(rows, phase, reason)
-        return done, result
+        return _tried(run, rows, self.size, phase)
+
+
+def in_pieces(
+    rows_of: Any, run: Callable[[Any, int], None], columns: Columns, size: PartSize, phase: str
+) -> int:
+    """Run all rows in pieces as large as may be; what is finished stays, what fails is cut smaller."""
+    rows = columns.row_count(rows_of)
+    start = 0
+    while start < rows:
+        n = size.next_of(rows - start)
+        piece = rows_of if n == rows else columns.rows_between(rows_of, start, start + n)
+        done, _ = _tried(partial(run, piece, n), n, size, phase)
+        start += n if done else 0
+    return rows
+
+
+def _tried(run: Callable[[], Any], rows: int, size: PartSize, phase: str) -> tuple[bool, Any]:
+    done, result, reason = _attempt(run)
+    if not done:
+        size.shrink(rows, phase, reason)
+    return done, result
 
 
 def _attempt(run: Callable[[], Any]) -> tuple[bool, Any, str]:

@@ -29,9 +29,17 @@ def load_backend(name: str) -> Any:
     return import_module(f"anybatch.train.backends.{name}")
 
 
+def loaded_backend() -> Any:
+    """Return the adapter for the framework that Keras runs on: whoever has a model has imported it."""
+    keras = sys.modules.get("keras")
+    if keras is None:
+        raise TypeError("Keras 3 is not imported, so there is no model to train; import keras first")
+    return load_backend(keras.config.backend())
+
+
 def backend_of(model: Any) -> Any:
-    """Return the adapter for the framework that Keras runs on; the model's maker has imported it."""
+    """Return the adapter for a model's framework."""
     keras = sys.modules.get("keras")
     if keras is None or not isinstance(model, keras.Model):
         raise TypeError(f"a Keras 3 model is needed, and this is {type(model).__name__}")
-    return load_backend(keras.config.backend())
+    return loaded_backend()

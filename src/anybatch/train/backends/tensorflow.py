@@ -6,18 +6,22 @@ import keras
 from keras.src.utils import python_utils
 
 from anybatch.train.backends.keras_inputs import class_weighted, source, validation_split
+from anybatch.train.backends.tensorflow_compare import compared
 from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_between, tensors
 from anybatch.train.backends.tensorflow_findings import Findings, examined
 from anybatch.train.backends.tensorflow_steps import Steps
+from anybatch.train.backends.tensorflow_tape import LossParts
 from anybatch.train.refusals import OwnAccumulation
 
 __all__ = [
     "Findings",
+    "LossParts",
     "Steps",
     "build",
     "callback_list",
     "check_model",
     "class_weighted",
+    "compared",
     "epoch_logs",
     "examined",
     "finalize",

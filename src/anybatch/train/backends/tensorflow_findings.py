@@ -60,7 +60,7 @@ def examined(model: Any, batch: Any) -> Findings:
     undo = Undo(moved_by_a_part(model))
     before = undo.taken()
     try:
-        with _one_draw_for_all_rows():
+        with one_draw_for_all_rows():
             _by_trial(model, _few(batch), findings, undo)
     finally:
         undo.put_back(before)
@@ -88,7 +88,7 @@ def _by_type(model: Any, findings: Findings) -> None:
             findings.inexact(
                 f"`{layer.name}` is stateful: parts follow each other where rows should; {REMAT}"
             )
-        elif isinstance(layer, _RANDOM) and getattr(layer, "trainable", True):
+        elif isinstance(layer, _RANDOM) and (getattr(layer, "rate", 0) or getattr(layer, "stddev", 0)):
             findings.inexact(
                 f"{type(layer).__name__} `{layer.name}` draws other numbers when a batch is split: equal in "
                 "distribution, not in bits"
@@ -245,7 +245,7 @@ def _moving(model: Any, undo: Undo, before: list[Any], findings: Findings) -> No
 
 
 @contextmanager
-def _one_draw_for_all_rows() -> Iterator[None]:
+def one_draw_for_all_rows() -> Iterator[None]:
     """Let every random draw be that of one row, the same for all: then parts draw what the whole draws.
 
     Only so can a model with dropout, or one that samples, be tested for what else depends on the batch.

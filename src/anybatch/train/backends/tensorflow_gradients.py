@@ -87,16 +87,9 @@ def scaled(gradient: Any, factor: Any) -> Any:
 
 
 def added(one: Any, other: Any) -> Any:
-    """Return the sum of two gradients as automatic differentiation does: beside slices, all is slices."""
+    """Return the sum of two gradients as TensorFlow does: slices beside a dense one are merged."""
     if one is None or other is None:
         return other if one is None else one
-    if isinstance(one, tf.IndexedSlices) or isinstance(other, tf.IndexedSlices):
-        return concatenated([_as_slices(one), _as_slices(other)])
-    return one + other
-
-
-def _as_slices(gradient: Any) -> Any:
-    if isinstance(gradient, tf.IndexedSlices):
-        return gradient
-    rows = tf.range(tf.shape(gradient, tf.int64)[0])
-    return tf.IndexedSlices(gradient, rows, tf.shape(gradient))
+    if isinstance(one, tf.IndexedSlices) and isinstance(other, tf.IndexedSlices):
+        return concatenated([one, other])
+    return tf.convert_to_tensor(one) + tf.convert_to_tensor(other)

@@ -15,11 +15,13 @@ class Undo:
     def __init__(self, variables: list[Any]) -> None:
         # by identity: Keras lists shared layers' variables more than once
         self.variables = list({id(variable): variable for variable in variables}.values())
-        self._read = tf.function(lambda: [variable.value for variable in self.variables], autograph=False)
+        read = tf.function(lambda: [variable.value for variable in self.variables], autograph=False)
+        # called for every part: a concrete function takes half as long as one that looks at its arguments
+        self._read = read.get_concrete_function() if self.variables else list
 
     def taken(self) -> list[Any]:
         """Return the present values."""
-        return self._read() if self.variables else []
+        return self._read()  # type: ignore[no-any-return]
 
     def put_back(self, values: list[Any]) -> None:
         """Give every variable the value it had."""
@@ -47,3 +49,18 @@ def moved_by_a_step(model: Any) -> list[Any]:
     """Return all that one whole update moves."""
     slots = model.optimizer.variables if model.optimizer is not None else []
     return [*model.variables, *model.metrics_variables, *slots]
+
+
+def moved_by_the_loss(model: Any, *, own_loss: bool) -> list[Any]:
+    """Return what is moved before the last gradient is there: seeds, statistics, and what losses count."""
+    counted = model.metrics_variables if own_loss else _loss_trackers(model)
+    return [*model.non_trainable_variables, *counted]
+
+
+def _loss_trackers(model: Any) -> list[Any]:
+    compiled = model._compile_loss  # noqa: SLF001
+    layers = [layer for layer in model._flatten_layers(include_self=False) if layer.metrics]  # noqa: SLF001
+    trackers = [] if compiled is None else compiled.metrics
+    return [variable for metric in trackers for variable in metric.variables] + [
+        variable for layer in layers for metric in layer.metrics for variable in metric.variables
+    ]

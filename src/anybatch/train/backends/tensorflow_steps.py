@@ -15,21 +15,33 @@ from anybatch.train.backends import tensorflow_metrics as metrics
 from anybatch.train.backends import tensorflow_norms as norms
 from anybatch.train.backends.tensorflow_gradients import Gradients, Sums, added, scaled
 from anybatch.train.backends.tensorflow_metrics import behind_each_other
-from anybatch.train.backends.tensorflow_state import Undo, moved_by_a_part, moved_by_a_step
+from anybatch.train.backends.tensorflow_state import (
+    Undo,
+    moved_by_a_part,
+    moved_by_a_step,
+    moved_by_the_loss,
+)
 from anybatch.train.backends.tensorflow_terms import (
     COUNT,
     ONE,
     OWN,
     Rules,
     Term,
+    overrides,
     penalties,
     penalty_outside,
     predictions,
     terms_of,
 )
 
-UNDO_BYTES = 64 << 20
-"""Up to here an undo copy of weights and slots costs less than it is worth; above, workspace is reserved."""
+ROOM = 3
+"""How many times the bytes of weights and slots an update may take: more than any optimizer of Keras does."""
+
+ROW = 4096
+"""Words in a row of that room: one dimension alone would end at 16 GiB."""
+
+ROOM_FOR_METRICS = 8
+"""How many copies of the predictions metrics may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,7 @@ class Steps:
         self._seen: list[Any] = []
         self._summands: list[Summand] = []
         self._normed: list[Any] = []
-        self._whole = self._traced(model.train_step)
+        self._whole = self._traced(model.train_step if self._keeps_all else self._whole_update)
         self._part = self._traced(self._part_of_update)
         self._test_whole = self._traced(model.test_step)
         self._test_part = self._traced(self._part_of_test)
@@ -81,6 +93,19 @@ class Steps:
         return step if self.model.run_eagerly else tf.function(step, autograph=False, reduce_retracing=True)
 
     @cached_property
+    def _keeps_all(self) -> bool:
+        """Whether all that a whole update moves is kept until it is through.
+
+        So it is where nobody can say when the first weight changes: a step of the model's own, or not traced.
+        """
+        return self.model.run_eagerly or overrides(self.model, "train_step")
+
+    @cached_property
+    def _by_loss(self) -> Undo:
+        own_loss = overrides(self.model, "compute_loss")
+        return Undo(moved_by_the_loss(self.model, own_loss=own_loss))
+
+    @cached_property
     def _by_part(self) -> Undo:
         return Undo(moved_by_a_part(self.model))
 
@@ -91,8 +116,8 @@ class Steps:
     # whole batches
 
     def update_whole(self, batch: Any) -> Any:
-        """Make one update by Keras' own `train_step`, and return its logs."""
-        return _undone(self._by_step, lambda: self._whole(batch))
+        """Make one update of one batch, and return its logs."""
+        return _undone(self._by_step if self._keeps_all else self._by_loss, lambda: self._whole(batch))
 
     def test_whole(self, batch: Any) -> Any:
         """Count one batch by Keras' own `test_step`, and return its logs."""
@@ -127,6 +152,11 @@ class Steps:
         count = tf.constant(rows)
         return _undone(self._by_step, lambda: self._finish(totals, self._side, late, count, sizes_were_right))
 
+    def gradients(self, *, sizes_were_right: bool) -> Gradients:
+        """Return the gradients of all parts together, and make no update."""
+        totals = {group: sums.total(self._first[group]) for group, sums in self._sums.items()}
+        return self._gradients(totals, self._side, sizes_were_right)[1]
+
     def commit_test(self, rows: int) -> Any:
         """Count the batch whose parts were added, and return the logs."""
         late = behind_each_other(self._seen) if self._late else None
@@ -149,6 +179,33 @@ class Steps:
             self._seen.append(seen)
 
     # what is traced
+
+    def _whole_update(self, batch: Any) -> Any:
+        """Do what Keras' `train_step` does, but touch nothing before there is room to finish."""
+        model = self.model
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
+        with tf.GradientTape() as tape:
+            y_pred = predictions(model, x, training=True)
+            loss = model._compute_loss(x, y, y_pred, weights, training=True)  # noqa: SLF001
+            objective = _scaled_loss(model, loss)
+        variables = model.trainable_variables
+        gradients = tape.gradient(objective, [variable.value for variable in variables])
+        with tf.control_dependencies([*_tensors(gradients), loss]):
+            room = self._room(y_pred)
+        with tf.control_dependencies(room):
+            model._loss_tracker.update_state(loss, sample_weight=_rows(x))  # noqa: SLF001
+            model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+            return model.compute_metrics(x, y, y_pred, sample_weight=weights)
+
+    def _room(self, y_pred: Any) -> list[Any]:
+        """Take and give back more than update and metrics need; if that fails, nothing was touched."""
+        if self.model.jit_compile:
+            # compiled, an update is written back only when all of it is there
+            return []
+        predicted = sum(tf.size(leaf, tf.int64) for leaf in tf.nest.flatten(y_pred, expand_composites=True))
+        words = ROOM * self._by_step.n_bytes // 8 + predicted * ROOM_FOR_METRICS
+        shape = [tf.cast(words // ROW + 1, tf.int32), ROW]
+        return [tf.raw_ops.Empty(shape=shape, dtype=tf.float64, init=False)]
 
     def _part_of_update(self, part: Any, share: Any) -> tuple[dict[str, Gradients], Any, Any]:
         model = self.model
@@ -198,20 +255,24 @@ class Steps:
     def _update(
         self, totals: dict[str, Gradients], side: Any, late: Any, rows: Any, sizes_were_right: bool
     ) -> Any:
-        reports, moments = side
         model, variables = self.model, self.model.trainable_variables
-        gradients: Gradients = [None] * len(variables)
-        for group, total in totals.items():
-            factor = self._correction(group, reports, sizes_were_right)
-            right = total if factor is None else [scaled(one, factor) for one in total]
-            gradients = [added(one, other) for one, other in zip(gradients, right, strict=True)]
-        penalty, more = self._penalty()
-        gradients = [added(one, other) for one, other in zip(gradients, more, strict=True)]
+        penalty, gradients = self._gradients(totals, side, sizes_were_right)
         with tf.control_dependencies(_tensors(gradients)):
             model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
-        for layer, sums in zip(self._normed, moments, strict=True):
+        for layer, sums in zip(self._normed, side[1], strict=True):
             norms.commit(layer, sums)
         return self._counted(side, late, rows, penalty)
+
+    def _gradients(
+        self, totals: dict[str, Gradients], side: Any, sizes_were_right: bool
+    ) -> tuple[Any, Gradients]:
+        """Return the weight regularisation, and the gradients of the whole batch with those of it."""
+        penalty, gradients = self._penalty()
+        for group, total in totals.items():
+            factor = self._correction(group, side[0], sizes_were_right)
+            right = total if factor is None else [scaled(one, factor) for one in total]
+            gradients = [added(one, other) for one, other in zip(right, gradients, strict=True)]
+        return penalty, gradients
 
     def _correction(self, group: str, reports: Any, sizes_were_right: bool) -> Any:
         """Return what the sums of a group are still to be multiplied by; None: nothing."""
@@ -260,6 +321,10 @@ def _undone(undo: Undo, run: Callable[[], Any]) -> Any:
     except BaseException:
         undo.put_back(before)
         raise
+
+
+def _rows(x: Any) -> Any:
+    return tf.shape(next(leaf for leaf in tf.nest.flatten(x, expand_composites=True) if leaf is not None))[0]
 
 
 def _scaled_loss(model: Any, loss: Any) -> Any:

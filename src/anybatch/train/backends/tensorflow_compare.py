@@ -1,0 +1,51 @@
+"""The gradient of one batch, whole, in parts and permuted."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from anybatch.train.backends.tensorflow_feed import row_count, rows_between, tensors
+from anybatch.train.backends.tensorflow_findings import Findings, one_draw_for_all_rows
+from anybatch.train.backends.tensorflow_state import Undo, moved_by_a_part
+from anybatch.train.backends.tensorflow_steps import Steps
+from anybatch.train.split import part_sizes
+
+
+def compared(model: Any, batch: Any, found: Findings, parts: int) -> tuple[float, float]:
+    """Return how far the gradients in parts, and of the batch permuted, are from that of the whole batch."""
+    undo = Undo(moved_by_a_part(model))
+    before = undo.taken()
+    rows = row_count(batch)
+    order = np.random.default_rng(0).permutation(rows)
+    try:
+        with one_draw_for_all_rows():
+            steps = Steps(model, rules=found.rules)
+            whole = _gradients(steps, batch, rows)
+            split = _gradients(steps, batch, -(-rows // parts))
+            permuted = _gradients(steps, tf.nest.map_structure(lambda leaf: _taken(leaf, order), batch), rows)
+    finally:
+        undo.put_back(before)
+    return _largest(split, whole), _largest(permuted, whole)
+
+
+def _gradients(steps: Steps, batch: Any, most: int) -> list[Any]:
+    rows, start = row_count(batch), 0
+    steps.begin()
+    for n in part_sizes(rows, most):
+        steps.add_part(tensors(rows_between(batch, start, start + n)), n / rows)
+        start += n
+    found = steps.gradients(sizes_were_right=True)
+    return [None if one is None else np.asarray(tf.convert_to_tensor(one), np.float64) for one in found]
+
+
+def _taken(leaf: Any, order: Any) -> Any:
+    return None if leaf is None else tf.gather(leaf, order)
+
+
+def _largest(found: list[Any], expected: list[Any]) -> float:
+    pairs = [(one, other) for one, other in zip(found, expected, strict=True) if other is not None]
+    scale = max((float(np.max(np.abs(other), initial=0.0)) for _, other in pairs), default=1.0)
+    return max((float(np.max(np.abs(one - other), initial=0.0)) for one, other in pairs), default=0.0) / (
+        scale or 1.0
+    )

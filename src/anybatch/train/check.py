@@ -1,0 +1,45 @@
+"""`check_exact`: both ways on the user's own model."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from anybatch.train.backends import backend_of
+
+
+@dataclass(frozen=True, slots=True)
+class Exactness:
+    """How far the gradient in parts is from that of the whole batch.
+
+    Differences are the largest of any variable, relative to the largest gradient. `noise` is what permuting
+    the samples of the whole batch changes: nothing that adds them up in another order can do better.
+    """
+
+    largest_difference: float
+    noise: float
+    parts: int
+    exact: bool
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.parts} parts differ by {self.largest_difference:.1e}, a permutation by {self.noise:.1e}",
+            f"exact: {'yes' if self.exact else 'no'}",
+            *self.notes,
+        ]
+        return "\n".join(lines)
+
+
+def check_exact(model: Any, batch: Any, *, parts: int = 3) -> Exactness:
+    """Return how far the gradient of a batch in parts is from that of the whole batch; nothing stays changed.
+
+    Random layers draw one row's numbers for all rows meanwhile, or nothing could be compared.
+    """
+    backend = backend_of(model)
+    backend.check_model(model, None)
+    backend.build(model, batch)
+    rows = backend.row_count(batch)
+    if rows < 2:
+        raise ValueError(f"a batch of {rows} rows has no parts to compare; give at least 2")
+    found = backend.examined(model, batch)
+    difference, noise = backend.compared(model, batch, found, min(parts, rows))
+    return Exactness(difference, noise, min(parts, rows), found.exact, tuple(found.notes))

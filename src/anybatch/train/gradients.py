@@ -1,0 +1,37 @@
+"""`gradients`: exact accumulation for hand-written loops."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from anybatch.train.backends import loaded_backend
+from anybatch.train.transaction import Columns, PartSize, in_pieces
+
+
+def gradients(
+    loss_fn: Callable[..., Any],
+    variables: Sequence[Any],
+    batch: Any,
+    *,
+    reduction: str,
+    micro_batch_size: int | str = "auto",
+) -> tuple[list[Any], Any]:
+    """Return `(gradients, loss)` of a whole batch, computed in parts of `micro_batch_size` rows.
+
+    `loss_fn(*part)` returns one number for some rows of the batch, and `reduction` says which: their "mean"
+    or their "sum". With "auto" the batch is tried whole first; where memory runs out, what is left goes on in
+    smaller parts. Layers that mix samples, and random ones, see parts and not the batch.
+    """
+    if reduction not in {"mean", "sum"}:
+        raise ValueError(f'reduction={reduction!r}; the loss of several rows is their "mean" or their "sum"')
+    backend = loaded_backend()
+    batch = batch if isinstance(batch, tuple) else tuple(batch) if isinstance(batch, list) else (batch,)
+    rows = backend.row_count(batch)
+    size = PartSize(None if micro_batch_size == "auto" else int(micro_batch_size))
+    parts = backend.LossParts(loss_fn, list(variables))
+    columns = Columns(backend.row_count, backend.rows_between, backend.tensors)
+
+    def run(part: Any, n: int) -> None:
+        parts.add(columns.tensors(part), n / rows if reduction == "mean" else 1.0)
+
+    in_pieces(batch, run, columns, size, "part")
+    return parts.result()  # type: ignore[no-any-return]

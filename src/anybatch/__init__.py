@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from anybatch.doctor import lint
+    from anybatch.doctor import Diagnosis, diagnose, lint
     from anybatch.errors import AnybatchError, AnybatchWarning
     from anybatch.records import Bytes, Numbers, Ragged, Raw, Sequence, infer_features
     from anybatch.records.write import write
@@ -18,6 +18,7 @@ _HOMES = {
     "AnybatchError": "errors",
     "AnybatchWarning": "errors",
     "Bytes": "records",
+    "Diagnosis": "doctor",
     "Numbers": "records",
     "Plan": "train",
     "Ragged": "records",
@@ -25,6 +26,7 @@ _HOMES = {
     "Sequence": "records",
     "Stream": "stream",
     "concat": "stream",
+    "diagnose": "doctor",
     "evaluate": "train",
     "fit": "train",
     "from_arrays": "stream",
@@ -40,6 +42,7 @@ __all__ = [
     "AnybatchError",
     "AnybatchWarning",
     "Bytes",
+    "Diagnosis",
     "Numbers",
     "Plan",
     "Ragged",
@@ -47,6 +50,7 @@ __all__ = [
     "Sequence",
     "Stream",
     "concat",
+    "diagnose",
     "evaluate",
     "fit",
     "from_arrays",

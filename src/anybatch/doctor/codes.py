@@ -13,6 +13,50 @@ class Code:
 
 
 _TITLES: dict[str, dict[str, str]] = {
+    "files": {
+        "AB101": "damaged records",
+        "AB102": "a file that was cut off",
+        "AB103": "shards without records",
+        "AB104": "shards of very different size",
+        "AB105": "shards compressed in different ways",
+        "AB106": "features that differ between shards",
+        "AB107": "files that cannot be read",
+        "AB108": "files that are no TFRecords",
+        "AB109": "data that was never checked in full",
+        "AB110": "records that are no Examples",
+    },
+    "values": {
+        "AB201": "a feature is missing in some records",
+        "AB202": "a feature of several kinds",
+        "AB203": "a feature of another length in some records",
+        "AB204": "NaN or infinity",
+        "AB205": "a feature that never changes",
+        "AB206": "inputs of very different scale",
+        "AB207": "labels out of range",
+        "AB208": "a rare class",
+        "AB209": "one class only",
+        "AB210": "repeated records",
+        "AB211": "records in both data sets",
+    },
+    "order": {
+        "AB301": "records sorted or clustered by label",
+        "AB302": "a shuffle buffer that does not undo the order",
+        "AB303": "records in the order of time",
+    },
+    "batch": {
+        "AB401": "a batch that does not fit",
+        "AB402": "a batch larger than the data",
+        "AB403": "a last batch of one record",
+        "AB404": "records of very different size",
+        "AB405": "data larger than memory",
+        "AB406": "a shuffle buffer larger than memory",
+        "AB407": "steps_per_epoch that does not match",
+    },
+    "training": {
+        "AB501": "no feature fits the model's input",
+        "AB502": "layers that mix the records of a batch",
+        "AB503": "fewer outputs than classes",
+    },
     "script: order": {
         "AB601": "batches are made without shuffling",
         "AB602": "whole batches are shuffled, not records",

@@ -1,0 +1,85 @@
+"""`anybatch doctor`: what is wrong with the data, and what to do about it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anybatch.cli.arguments import JsonOption, PathsArgument
+from anybatch.cli.failures import reported
+from anybatch.cli.findings import counted, exit_code, show_findings
+from anybatch.cli.report import bar, plain_text, print_json, print_table, say
+
+if TYPE_CHECKING:
+    from anybatch.doctor import Diagnosis
+
+EXAMPLE = "Example:  anybatch doctor 'train/*.tfrecord' --batch-size 512 --memory 2GiB --html report.html"
+
+
+@reported
+def doctor(
+    paths: PathsArgument,
+    *,
+    label: Annotated[str | None, typer.Option(help="The feature that is the label; else guessed.")] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="FILE:FUNCTION", help="What returns the compiled model.")
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option(min=1, help="The batch you want to train with.")] = None,
+    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="The memory there is.")] = None,
+    shuffle_buffer: Annotated[int | None, typer.Option(min=1, help="The shuffle buffer you use.")] = None,
+    steps_per_epoch: Annotated[int | None, typer.Option(min=1, help="The steps you give to fit.")] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATHS", help="Held-out shards that must not share records with these."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Look into every record, not a sample.")] = False,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page to look at.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Say what is wrong with the data and the batch size, with evidence and a fix for each finding.
+
+    Data up to 256 MiB is read in full, larger data by a sample.
+
+    Exit code: 0 fine or only notes, 1 errors or warnings, 2 could not look.
+    """
+    from anybatch.cli.models import built_model
+    from anybatch.doctor import diagnose
+
+    found = diagnose(
+        {"these": paths, "held out": against} if against else paths,
+        label=label,
+        model=built_model(model) if model else None,
+        batch_size=batch_size,
+        memory=memory,
+        shuffle_buffer=shuffle_buffer,
+        steps_per_epoch=steps_per_epoch,
+        everything=True if everything else None,
+    )
+    if html:
+        found.to_html(html)
+    if as_json:
+        print_json(found.document())
+    else:
+        _show(found, html)
+    return exit_code(found.findings)
+
+
+def _show(found: "Diagnosis", html: str | None) -> None:
+    say(found.verdict)
+    say(f"Looked at {found.looked_at}.")
+    say()
+    show_findings(found.findings)
+    _show_classes(found)
+    say(counted(found.findings))
+    if html:
+        say(f"the page is `{html}`")
+
+
+def _show_classes(found: "Diagnosis") -> None:
+    label = found.facts.sample.label
+    if label is None or label.continuous:
+        return
+    counts = dict(zip(label.classes, label.counts.tolist(), strict=True))
+    most = max(counts.values())
+    rows = [(str(one), times, bar(times, most, plain=plain_text())) for one, times in counts.items()]
+    print_table(f"classes of `{label.name}`", ("class", "records", ""), rows[:20])
+    say()

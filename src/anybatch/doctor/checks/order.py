@@ -1,0 +1,82 @@
+"""Order: data sorted or clustered by label or by time, and what a shuffle buffer makes of it."""
+
+import re
+from collections.abc import Iterator
+
+from anybatch.doctor.findings import Finding, Severity
+from anybatch.doctor.measure import Asked, Facts
+from anybatch.doctor.mixing import Mix, buffered_mix, classes_per_batch, smallest_buffer, stored_mix
+from anybatch.units import size
+
+USUAL_BATCH = 32
+"""Keras' own."""
+
+_TIME = re.compile(r"(^|[_/.])(time|timestamp|date|datetime|created|year|day)([_/.]|$)", re.IGNORECASE)
+_SORTED = 0.9
+_ENOUGH = 20
+
+
+def clustered(facts: Facts, asked: Asked) -> Iterator[Finding]:
+    """AB301: neighbours have the same label."""
+    label = facts.sample.label
+    batch = asked.batch_size or USUAL_BATCH
+    if label is None or len(label.codes) < _ENOUGH:
+        return
+    mix = stored_mix(label, batch)
+    if not mix.is_off:
+        return
+    needed = smallest_buffer(label, batch, facts.records)
+    stored, drawn = classes_per_batch(label, batch)
+    kind = "tenths of the range" if label.continuous else "classes"
+    yield Finding(
+        "AB301",
+        _how_bad(mix, batch, asked),
+        f"the records are sorted or clustered by `{label.name}`: neighbours are alike",
+        f"batches of {batch:,} as stored hold {stored:.1f} {kind}, random ones {drawn:.1f}; their mix varies "
+        f"{mix.excess:.1f} times as much; the smallest shuffle buffer that repairs it has {needed:,} of "
+        f"{facts.records:,} records, {size(int(needed * facts.mean_bytes))}",
+        f"anybatch reshard {facts.paths} --to shuffled --shards {max(1, len(facts.good))} --shuffle\n"
+        f"# or while reading, in constant memory: ab.read(paths).shuffle(seed=7).batch({batch})",
+    )
+
+
+def _how_bad(mix: Mix, batch: int, asked: Asked) -> Severity:
+    if asked.shuffled:
+        return Severity.NOTE
+    return Severity.ERROR if mix.excess > batch / 2 else Severity.WARNING
+
+
+def buffer_too_small(facts: Facts, asked: Asked) -> Iterator[Finding]:
+    """AB302: the given buffer does not undo the order."""
+    label, batch = facts.sample.label, asked.batch_size or USUAL_BATCH
+    if label is None or asked.shuffle_buffer is None or len(label.codes) < _ENOUGH:
+        return
+    mix = buffered_mix(label, batch, asked.shuffle_buffer, facts.records)
+    if not mix.is_off:
+        return
+    needed = smallest_buffer(label, batch, facts.records)
+    yield Finding(
+        "AB302",
+        Severity.WARNING,
+        f"a shuffle buffer of {asked.shuffle_buffer:,} does not undo the order of these records",
+        f"the mix of batches of {batch:,} still varies {mix.excess:.1f} times as much as among random draws; "
+        f"{needed:,} records would do, {size(int(needed * facts.mean_bytes))}",
+        f".shuffle({needed})\n# or exactly: ab.read(paths).shuffle(seed=7).batch({batch})",
+    )
+
+
+def by_time(facts: Facts, _: Asked) -> Iterator[Finding]:
+    """AB303: records in the order in which they happened."""
+    for name, rising in facts.sample.rising.items():
+        if not _TIME.search(name) or rising < _SORTED or facts.sample.records < _ENOUGH:
+            continue
+        yield Finding(
+            "AB303",
+            Severity.NOTE,
+            f"the records are in the order of `{name}`",
+            f"{rising:.0%} of neighbours rise, over {facts.sample.records:,} records",
+            "# split by time for validation, and shuffle what is trained on: ab.read(paths).shuffle(seed=7)",
+        )
+
+
+CHECKS = (clustered, buffer_too_small, by_time)

@@ -1,0 +1,121 @@
+"""Diagnose a data set: measure it in one bounded pass, judge what was measured, say it."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from anybatch.doctor.checks import judged
+from anybatch.doctor.findings import Finding, worst
+from anybatch.doctor.measure import Asked, Facts, NoRecordFiles, measured, model_facts, stream_facts
+from anybatch.stream import Stream
+from anybatch.units import parse_size
+
+Data: TypeAlias = Stream | str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Mapping[str, Any]
+"""Paths as `ab.read` takes them, a stream over such, or two of those by name: the first is trained on."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diagnosis:
+    """What was found, and what it was found from."""
+
+    findings: tuple[Finding, ...]
+    facts: Facts
+    asked: Asked
+
+    @property
+    def verdict(self) -> str:
+        """One sentence on the whole."""
+        severity = worst(self.findings)
+        if severity == "error":
+            return "Training on this will fail, or learn something else than is meant."
+        if severity == "warning":
+            return "Training will work, and something makes it worse than it has to be."
+        return "Nothing stands in the way of training."
+
+    @property
+    def looked_at(self) -> str:
+        """How much of the data this rests on."""
+        sample, records = self.facts.sample.records, self.facts.records
+        if self.facts.everything or sample >= records:
+            return f"every one of {records:,} records"
+        # of a share p among n random records, two standard errors at the worst p
+        error = (0.25 / max(1, sample)) ** 0.5 * 2
+        return f"{sample:,} of {records:,} records: shares are exact to ±{error:.2%}"
+
+    def __str__(self) -> str:
+        lines = [f"{one.severity} {one.code}: {one.what}\n    {one.evidence}" for one in self.findings]
+        return "\n".join([f"{self.verdict} Looked at {self.looked_at}.", *lines])
+
+    def to_json(self) -> str:
+        """Return everything for programs, as text."""
+        return json.dumps(self.document(), indent=2, allow_nan=False)
+
+    def document(self) -> dict[str, Any]:
+        """Return everything for programs."""
+        return {
+            "verdict": self.verdict,
+            "looked_at": self.looked_at,
+            "records": self.facts.records,
+            "sampled_records": self.facts.sample.records,
+            "everything": self.facts.everything,
+            "label": self.facts.label,
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+    def to_html(self, path: str | os.PathLike[str]) -> None:
+        """Write one page that shows everything and needs nothing else, not even a network."""
+        from anybatch.doctor.report import page
+
+        Path(path).write_text(page(self), encoding="utf-8")
+
+
+def diagnose(
+    data: Data,
+    *,
+    label: str | None = None,
+    model: Any = None,
+    batch_size: int | None = None,
+    memory: str | int | None = None,
+    shuffle_buffer: int | None = None,
+    steps_per_epoch: int | None = None,
+    everything: bool | None = None,
+) -> Diagnosis:
+    """Return what is wrong with record files, underneath the decoding: nothing in them is an exception.
+
+    Up to 256 MiB are read in full, more by a sample unless `everything`. Two data sets by name,
+    `{"train": paths, "test": paths}`, are compared: records of the first must not be in the second.
+    """
+    first, *others = data.values() if isinstance(data, Mapping) else [data]
+    paths, asked = _asked(first, Asked(batch_size, _bytes(memory), shuffle_buffer, steps_per_epoch))
+    facts = measured(paths, label=label, everything=everything)
+    if others:
+        facts = replace(facts, other=measured(_paths(others[0]), label=label, everything=everything))
+    if model is not None:
+        facts = replace(facts, model=model_facts(model))
+    return Diagnosis(tuple(judged(facts, asked)), facts, asked)
+
+
+def _bytes(memory: str | int | None) -> int | None:
+    return None if memory is None else parse_size(memory)
+
+
+def _asked(data: Any, asked: Asked) -> tuple[list[str], Asked]:
+    """Return the files that are meant, and what is asked; a stream knows its batch and shuffle itself."""
+    if not isinstance(data, Stream):
+        return _paths(data), asked
+    told = stream_facts(data)
+    return told.files, replace(asked, batch_size=asked.batch_size or told.batch_size, shuffled=told.shuffled)
+
+
+def _paths(data: Any) -> list[str]:
+    if isinstance(data, Stream):
+        return stream_facts(data).files
+    if isinstance(data, str | os.PathLike):
+        return [os.fspath(data)]
+    try:
+        return [os.fspath(one) for one in data]
+    except TypeError:
+        raise NoRecordFiles(f"a {type(data).__name__}") from None

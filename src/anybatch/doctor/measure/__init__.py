@@ -1,0 +1,40 @@
+"""Measure a data set: files, records, values, labels. What is decided from that is decided elsewhere."""
+
+import shlex
+from collections.abc import Sequence
+
+from anybatch.doctor.measure.facts import Asked, Facts, ModelFacts, SampleFacts, ShardFacts
+from anybatch.doctor.measure.files import is_small, joined, shard_facts
+from anybatch.doctor.measure.labels import guessed_label
+from anybatch.doctor.measure.models import model_facts
+from anybatch.doctor.measure.sample import sample_of
+from anybatch.doctor.measure.streams import NoRecordFiles, stream_facts
+from anybatch.records import find_files
+
+__all__ = [
+    "Asked",
+    "Facts",
+    "ModelFacts",
+    "NoRecordFiles",
+    "SampleFacts",
+    "ShardFacts",
+    "measured",
+    "model_facts",
+    "stream_facts",
+]
+
+
+def measured(paths: Sequence[str], *, label: str | None, everything: bool | None) -> Facts:
+    """Return what the files hold, from one pass over the records; of large data from a sample."""
+    files = find_files(paths)
+    whole = is_small(files) if everything is None else everything
+    shards = shard_facts(files, everything=whole)
+    named = label or guessed_label(shards)
+    return Facts(
+        paths=" ".join(map(shlex.quote, paths)),
+        shards=shards,
+        everything=whole,
+        sizes=joined([shard.sizes for shard in shards]),
+        sample=sample_of(shards, label=named, everything=whole),
+        label=named,
+    )

@@ -1,0 +1,167 @@
+"""What was measured about a data set: plain values, on which every judgement rests."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anybatch.records import Seen, ShardReport, Sizes
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFacts:
+    """One file: what its index says, and what its records hold."""
+
+    report: ShardReport
+    sizes: Sizes
+    looked_at: int
+    not_examples: int
+    seen: tuple[Seen, ...]
+
+    @property
+    def examples(self) -> int:
+        """How many of the records looked at are Examples."""
+        return self.looked_at - self.not_examples
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One record: its file, and which of the file's records it is, from 0."""
+
+    file: str
+    record: int
+
+    def __str__(self) -> str:
+        return f"record {self.record:,} of `{self.file}`"
+
+
+@dataclass(frozen=True, slots=True)
+class LengthFacts:
+    """How many values, or bytes, the records of a sample have under one name."""
+
+    records: Mapping[int, int]
+    """Length → how many records have it."""
+    odd_ones: tuple[Place, ...]
+    """The first few that have another length than most."""
+
+    @property
+    def usual(self) -> int:
+        """The length that most have."""
+        return max(self.records, key=lambda length: (self.records[length], -length))
+
+    @property
+    def usual_share(self) -> float:
+        """Which fraction of the records has it."""
+        return self.records[self.usual] / sum(self.records.values())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LabelFacts:
+    """The labels of a sample, as the records lie."""
+
+    name: str
+    codes: NDArray[np.int64]
+    """Which class each record has, as a place in `classes`; -1: none, or several."""
+    classes: tuple[Any, ...]
+    """The classes in their order, or for continuous labels the lower ends of ten equal parts."""
+    continuous: bool
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """How many records each class has."""
+        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampleFacts:
+    """What was found in the values of some records."""
+
+    numbers: NDArray[np.int64]
+    """Which records, in the order of the files."""
+    lengths: Mapping[str, LengthFacts] = field(default_factory=dict)
+    largest: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """Feature → the largest magnitude in each of its columns."""
+    rising: Mapping[str, float] = field(default_factory=dict)
+    """Feature → which fraction of neighbours is in rising order, for single numbers."""
+    label: LabelFacts | None = None
+    prints: frozenset[int] = frozenset()
+    """Fingerprints of the records' bytes."""
+    repeated: int = 0
+    """How many records are equal to an earlier one."""
+    first_repeated: Place | None = None
+    stopped_by: str = ""
+    """Why the values could not be read to the end."""
+
+    @property
+    def records(self) -> int:
+        """How many records were looked at."""
+        return len(self.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What a model shows without being run."""
+
+    layers: tuple[str, ...] = ()
+    inputs: tuple[tuple[int | None, ...], ...] = ()
+    """Its input shapes, without the batch."""
+    units: int | None = None
+    """How many values it gives per record."""
+    loss: str = ""
+    parameters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user wants to do with the data."""
+
+    batch_size: int | None = None
+    memory_bytes: int | None = None
+    shuffle_buffer: int | None = None
+    steps_per_epoch: int | None = None
+    shuffled: bool = False
+    """The records are shuffled exactly while they are read, so their order on disk does no harm."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Facts:
+    """Everything that was measured about one data set."""
+
+    paths: str
+    """How the user named it, to be pasted behind a command."""
+    shards: tuple[ShardFacts, ...]
+    everything: bool
+    """Every record was looked into."""
+    sizes: Sizes
+    sample: SampleFacts
+    label: str | None = None
+    """The feature that is the label, if one is."""
+    model: ModelFacts | None = None
+    other: "Facts | None" = None
+    """A second data set that must not share records with this one."""
+
+    @property
+    def good(self) -> tuple[ShardFacts, ...]:
+        """The shards that could be examined."""
+        return tuple(shard for shard in self.shards if not shard.report.problem)
+
+    @property
+    def records(self) -> int:
+        """How many records can be read."""
+        return sum(shard.report.records for shard in self.shards)
+
+    @property
+    def mean_bytes(self) -> float:
+        """How large a record is on average."""
+        return self.sizes.mean_bytes
+
+    @property
+    def names(self) -> list[str]:
+        """Every feature's name."""
+        return sorted({seen.name for shard in self.shards for seen in shard.seen})
+
+    def seen(self, name: str) -> list[tuple[ShardFacts, Seen]]:
+        """Return what each shard holds under a name."""
+        return [(shard, seen) for shard in self.good for seen in shard.seen if seen.name == name]

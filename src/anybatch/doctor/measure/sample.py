@@ -1,0 +1,200 @@
+"""Read the values of some records: all of a small data set, blocks spread over a large one."""
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anybatch.doctor.measure.facts import LengthFacts, Place, SampleFacts, ShardFacts
+from anybatch.doctor.measure.labels import label_facts
+from anybatch.errors import AnybatchError
+from anybatch.records import Ragged, RaggedColumn, RecordSet, Shard, int64s, load_or_build
+
+_ROWS = 512
+_BLOCK = 64
+SAMPLE_BYTES = 64 << 20
+SAMPLE_RECORDS = 100_000
+
+_MOST_COLUMNS = 65_536
+_MOST_ODD = 5
+_DTYPES = {"bytes": "bytes", "float": "float32", "int64": "int64"}
+
+
+def sample_of(shards: Sequence[ShardFacts], *, label: str | None, everything: bool) -> SampleFacts:
+    """Return what the values of a sample show. What cannot be decoded ends it and is told."""
+    readable = [shard for shard in shards if not shard.report.problem and shard.report.records]
+    if not readable:
+        return SampleFacts(np.empty(0, np.int64))
+    sampled = _Sample(readable, everything=everything)
+    facts = sampled.fingerprints()
+    if any(shard.not_examples for shard in readable):
+        return facts
+    try:
+        return sampled.values(facts, label)
+    except AnybatchError as error:
+        return replace(facts, stopped_by=str(error))
+
+
+class _Sample:
+    """The same records, read as bytes and as values."""
+
+    def __init__(self, readable: Sequence[ShardFacts], *, everything: bool) -> None:
+        self._facts = readable
+        self._shards = tuple(Shard(one.report.file, one.report.compression) for one in readable)
+        self._starts = [0, *accumulate(load_or_build(shard).records for shard in self._shards)]
+        records = sum(one.report.records for one in readable)
+        mean = max(1.0, sum(one.sizes.total_bytes for one in readable) / max(1, records))
+        self._take = self._starts[-1] if everything else min(SAMPLE_RECORDS, int(SAMPLE_BYTES / mean) + 1)
+
+    def place(self, number: int) -> Place:
+        """Return where a record lies."""
+        shard = int(np.searchsorted(self._starts, number, side="right")) - 1
+        return Place(self._shards[shard].path, number - self._starts[shard])
+
+    def _batches(self, features: Mapping[str, Ragged] | None) -> Iterator[tuple[NDArray[np.int64], Any]]:
+        """Yield record numbers and columns: in the order of the files, or by blocks in random order."""
+        records = RecordSet(self._shards, features, "skip")
+        left = self._take
+        if left >= self._starts[-1] or any(shard.compression for shard in self._shards):
+            native = records.native_in_file_order(_ROWS)
+        else:
+            blocks = ("window", [0, 0, _BLOCK, 1])
+            native = records.native_ordered(_ROWS, [blocks, ("take", [left])])
+        with closing(cast(Generator[Any, None, None], native)):
+            for batch in native:
+                yield int64s(batch.numbers).copy(), records.columns(batch)
+                left -= batch.rows
+                if left <= 0:
+                    return
+
+    def fingerprints(self) -> SampleFacts:
+        """Return which records there are and which are equal."""
+        numbers: list[NDArray[np.int64]] = []
+        prints: dict[int, int] = {}
+        repeated, first = 0, None
+        for at, column in self._batches(None):
+            numbers.append(at)
+            for number, record in zip(at.tolist(), column.to_list(), strict=True):
+                if prints.setdefault(hash(record), number) != number:
+                    repeated += 1
+                    first = number if first is None else min(first, number)
+        return SampleFacts(
+            np.sort(np.concatenate(numbers)) if numbers else np.empty(0, np.int64),
+            prints=frozenset(prints),
+            repeated=repeated,
+            first_repeated=None if first is None else self.place(first),
+        )
+
+    def values(self, facts: SampleFacts, label: str | None) -> SampleFacts:
+        """Return the same with what the values show."""
+        features = _readable_features(self._facts)
+        gathered = _Gathered(features)
+        if features:
+            for numbers, columns in self._batches(features):
+                gathered.add(numbers, columns)
+        gathered.finish()
+        return replace(
+            facts,
+            lengths={name: self._lengths(counts, gathered) for name, counts in gathered.lengths.items()},
+            largest=gathered.largest,
+            rising=gathered.rising(),
+            label=label_facts(label, *gathered.single(label)) if label in features and label else None,
+        )
+
+    def _lengths(self, lengths: NDArray[np.int64], gathered: "_Gathered") -> LengthFacts:
+        counts = Counter(lengths.tolist())
+        usual = LengthFacts(counts, ()).usual if counts else 0
+        odd = gathered.numbers[np.flatnonzero(lengths != usual)[:_MOST_ODD]]
+        return LengthFacts(counts, tuple(map(self.place, odd.tolist())))
+
+
+def _readable_features(shards: Sequence[ShardFacts]) -> dict[str, Ragged]:
+    """Return the features that have one kind everywhere; as lists of any length nothing about them fails."""
+    kinds: dict[str, set[str]] = {}
+    for shard in shards:
+        for seen in shard.seen:
+            kinds.setdefault(seen.name, set()).add("list" if seen.in_lists else seen.kind)
+    return {
+        name: Ragged(_DTYPES[kind])
+        for name, (kind, *others) in (
+            (name, sorted(found - {"no values"}) or [""]) for name, found in kinds.items()
+        )
+        if not others and kind in _DTYPES
+    }
+
+
+class _Gathered:
+    """Values of a sample, as far as they are kept: lengths, magnitudes, and single numbers."""
+
+    def __init__(self, features: Mapping[str, Ragged]) -> None:
+        self.numbers: NDArray[np.int64] = np.empty(0, np.int64)
+        self.lengths: dict[str, NDArray[np.int64]] = {}
+        self.largest: dict[str, NDArray[np.float64]] = {}
+        self._features = features
+        self._numbers: list[NDArray[np.int64]] = []
+        self._lengths: dict[str, list[NDArray[np.int64]]] = {name: [] for name in features}
+        self._singles: dict[str, list[Any]] = {name: [] for name in features}
+
+    def add(self, numbers: NDArray[np.int64], columns: Mapping[str, RaggedColumn]) -> None:
+        """Take in one batch."""
+        self._numbers.append(numbers)
+        for name, column in columns.items():
+            lengths = np.diff(column.offsets)
+            if self._features[name].dtype == "bytes":
+                self._add_bytes(name, column, lengths)
+            else:
+                self._add_numbers(name, column, lengths)
+
+    def _add_bytes(self, name: str, column: RaggedColumn, lengths: NDArray[np.int64]) -> None:
+        inner: Any = column.values
+        starts, ends = inner.offsets[column.offsets[:-1]], inner.offsets[column.offsets[1:]]
+        self._lengths[name].append(ends - starts)
+        if len(lengths) == len(inner) and (ends - starts).max(initial=0) <= _BLOCK:
+            self._singles[name].append(np.array(inner.to_list(), dtype=object))
+
+    def _add_numbers(self, name: str, column: RaggedColumn, lengths: NDArray[np.int64]) -> None:
+        values: Any = column.values
+        self._lengths[name].append(lengths)
+        if lengths.size and (lengths == 1).all():
+            self._singles[name].append(values.copy())
+        if lengths.size and (lengths == lengths[0]).all() and 0 < lengths[0] <= _MOST_COLUMNS:
+            self._add_largest(name, np.abs(values.reshape(-1, lengths[0]).astype(np.float64)))
+
+    def _add_largest(self, name: str, sizes: NDArray[np.float64]) -> None:
+        largest = np.where(np.isfinite(sizes), sizes, 0).max(axis=0)
+        before = self.largest.get(name)
+        if before is None or before.shape == largest.shape:
+            self.largest[name] = largest if before is None else np.maximum(before, largest)
+
+    def finish(self) -> None:
+        """Put everything into the order of the files."""
+        if not self._numbers:
+            return
+        numbers = np.concatenate(self._numbers)
+        self._order = np.argsort(numbers, kind="stable")
+        self.numbers = numbers[self._order]
+        self.lengths = {
+            name: np.concatenate(parts)[self._order] for name, parts in self._lengths.items() if parts
+        }
+
+    def single(self, name: str | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Return the values of a feature that has one per record, and the numbers of those records."""
+        parts = self._singles.get(name or "", [])
+        values = np.concatenate(parts) if parts else np.empty(0)
+        if len(values) != len(self.numbers):
+            return np.empty(0), self.numbers[:0]
+        return values[self._order], self.numbers
+
+    def rising(self) -> dict[str, float]:
+        """Return how much of each single number is in rising order."""
+        found = {}
+        for name, feature in self._features.items():
+            values, _ = self.single(name)
+            if feature.dtype != "bytes" and len(values) > 2:
+                found[name] = float((np.diff(values) > 0).mean())
+        return found

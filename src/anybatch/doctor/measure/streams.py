@@ -1,0 +1,51 @@
+"""What a stream already says: which files it reads, and what it does with their order."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from anybatch.errors import AnybatchError
+from anybatch.stream import Stream
+from anybatch.stream.batch import Batch
+from anybatch.stream.read import Records
+from anybatch.stream.shuffle import Shuffle, WindowShuffle
+from anybatch.stream.stage import Operation, Stage
+
+
+class NoRecordFiles(AnybatchError, TypeError):
+    """Something to diagnose that is not made of record files."""
+
+    def __init__(self, given: str) -> None:
+        super().__init__(given)
+        self.given = given
+
+    def __str__(self) -> str:
+        return f"{self.given} reads no record files; diagnose takes paths, or a stream made by ab.read(...)"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFacts:
+    """The files of a stream, and its own batch and shuffle."""
+
+    files: list[str]
+    batch_size: int | None
+    shuffled: bool
+
+
+def stream_facts(stream: Stream) -> StreamFacts:
+    """Return what the stages of a stream say."""
+    stages = list(_stages(stream._stage))  # noqa: SLF001 - the stages are what a stream is
+    sources = [stage for stage in stages if isinstance(stage, Records)]
+    if not sources:
+        raise NoRecordFiles(repr(stream))
+    return StreamFacts(
+        [shard.path for shard in sources[0].record_set.shards],
+        next((stage.size for stage in stages if isinstance(stage, Batch)), None),
+        any(isinstance(stage, Shuffle | WindowShuffle) for stage in stages),
+    )
+
+
+def _stages(stage: Stage) -> Iterator[Stage]:
+    yield stage
+    while isinstance(stage, Operation):
+        stage = stage.parent
+        yield stage

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from anybatch.records.write import write
     from anybatch.stream import Stream, concat, from_arrays, mix
     from anybatch.stream.read import read
-    from anybatch.train import Plan, evaluate, fit, predict
+    from anybatch.train import Plan, check_exact
+    from anybatch.train.fit import evaluate, fit, predict
+    from anybatch.train.gradients import gradients
 
 __version__ = "0.1.0"
 
@@ -25,11 +27,13 @@ _HOMES = {
     "Raw": "records",
     "Sequence": "records",
     "Stream": "stream",
+    "check_exact": "train",
     "concat": "stream",
     "diagnose": "doctor",
     "evaluate": "train",
     "fit": "train",
     "from_arrays": "stream",
+    "gradients": "train",
     "infer_features": "records",
     "lint": "doctor",
     "mix": "stream",
@@ -49,11 +53,13 @@ __all__ = [
     "Raw",
     "Sequence",
     "Stream",
+    "check_exact",
     "concat",
     "diagnose",
     "evaluate",
     "fit",
     "from_arrays",
+    "gradients",
     "infer_features",
     "lint",
     "mix",

@@ -36,6 +36,7 @@ def check_exact(model: Any, batch: Any, *, parts: int = 3) -> Exactness:
     """
     backend = backend_of(model)
     backend.check_model(model, None)
+    batch = backend.as_keras_casts(batch)
     backend.build(model, batch)
     rows = backend.row_count(batch)
     if rows < 2:

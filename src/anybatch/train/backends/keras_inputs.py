@@ -110,6 +110,16 @@ class AdapterSource:
         self._adapter.on_epoch_end()
 
 
+def as_keras_casts(arrays: Any) -> Any:
+    """Return a structure whose arrays of floats have the precision that Keras gives to arrays."""
+    return keras.tree.map_structure(_cast, arrays, none_is_leaf=False)
+
+
+def _cast(array: Any) -> Any:
+    floats = isinstance(array, np.ndarray) and array.dtype.kind == "f"
+    return array.astype(keras.config.floatx(), copy=False) if floats else array
+
+
 def class_weighted(columns: Any, class_weight: Any) -> Any:
     """Return a part of a stream with its sample weights by class."""
     x, y, weights = keras.utils.unpack_x_y_sample_weight(columns)

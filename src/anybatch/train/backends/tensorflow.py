@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras.src.utils import python_utils
 
-from anybatch.train.backends.keras_inputs import class_weighted, source, validation_split
+from anybatch.train.backends.keras_inputs import as_keras_casts, class_weighted, source, validation_split
 from anybatch.train.backends.tensorflow_compare import compared
 from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_between, tensors
 from anybatch.train.backends.tensorflow_findings import Findings, examined
@@ -17,6 +17,7 @@ __all__ = [
     "Findings",
     "LossParts",
     "Steps",
+    "as_keras_casts",
     "build",
     "callback_list",
     "check_model",

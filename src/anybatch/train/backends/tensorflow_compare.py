@@ -22,7 +22,9 @@ def compared(model: Any, batch: Any, found: Findings, parts: int) -> tuple[float
         with one_draw_for_all_rows():
             steps = Steps(model, rules=found.rules)
             whole = _gradients(steps, batch, rows)
+            undo.put_back(before)
             split = _gradients(steps, batch, -(-rows // parts))
+            undo.put_back(before)
             permuted = _gradients(steps, tf.nest.map_structure(lambda leaf: _taken(leaf, order), batch), rows)
     finally:
         undo.put_back(before)

@@ -88,7 +88,7 @@ def _by_type(model: Any, findings: Findings) -> None:
             findings.inexact(
                 f"`{layer.name}` is stateful: parts follow each other where rows should; {REMAT}"
             )
-        elif isinstance(layer, _RANDOM) and (getattr(layer, "rate", 0) or getattr(layer, "stddev", 0)):
+        elif isinstance(layer, _RANDOM) and _draws(layer):
             findings.inexact(
                 f"{type(layer).__name__} `{layer.name}` draws other numbers when a batch is split: equal in "
                 "distribution, not in bits"
@@ -104,6 +104,10 @@ _RANDOM = (
     keras.layers.GaussianNoise,
     keras.layers.AlphaDropout,
 )
+
+
+def _draws(layer: Any) -> bool:
+    return bool(getattr(layer, "rate", None) or getattr(layer, "stddev", None))
 
 
 # by trial

@@ -21,7 +21,8 @@ class Undo:
 
     def taken(self) -> list[Any]:
         """Return the present values."""
-        return self._read()  # type: ignore[no-any-return]
+        values: list[Any] = self._read()
+        return values
 
     def put_back(self, values: list[Any]) -> None:
         """Give every variable the value it had."""

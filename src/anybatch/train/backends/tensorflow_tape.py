@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import keras
 import tensorflow as tf
@@ -10,18 +10,16 @@ import tensorflow as tf
 from anybatch.train.backends.tensorflow_gradients import Gradients, Sums
 from anybatch.train.backends.tensorflow_traced import Traced
 
-_TRACED: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-"""Traces of loss functions, by function and variables, so that a loop traces once; gone with the function."""
+_MADE: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+"""Traces and sums of loss functions, by variables, so that a loop traces once; gone with the function."""
 
 
 class LossParts:
     """Adds up the gradients and the loss of parts; `share`: 1 for a sum, the part of the rows for a mean."""
 
     def __init__(self, loss: Callable[..., Any], variables: list[Any]) -> None:
-        self._loss = loss
-        self._variables = [one.value if isinstance(one, keras.Variable) else one for one in variables]
-        self._run = _traced(loss, self._variables)
-        self._sums = Sums()
+        plain = [one.value if isinstance(one, keras.Variable) else one for one in variables]
+        self._run, self._sums = _made(loss, plain)
         self._first: Gradients | None = None
         self._total: Any = None
 
@@ -42,22 +40,20 @@ class LossParts:
         return self._sums.total(self._first), self._total
 
 
-def _traced(loss: Callable[..., Any], variables: list[Any]) -> Any:
-    try:
-        known = _TRACED.setdefault(loss, {})
-    except TypeError:  # what cannot be referred to weakly is traced every time
-        known = {}
+def _made(loss: Callable[..., Any], variables: list[Any]) -> tuple[Traced, Sums]:
+    known = _MADE.setdefault(loss, {})
     key = tuple(id(variable) for variable in variables)
     if key not in known:
-        # a reference to the function itself would keep it, and so its traces, for ever
-        known[key] = Traced(_step(loss, variables))
-    return known[key]
+        known[key] = (Traced(_step(ref(loss), variables)), Sums())
+    return known[key]  # type: ignore[no-any-return]
 
 
-def _step(loss: Callable[..., Any], variables: list[Any]) -> Callable[..., Any]:
+def _step(loss: Callable[[], Any], variables: list[Any]) -> Callable[..., Any]:
+    """Return what is traced; it refers to the loss function weakly, or that would be kept for ever."""
+
     def step(part: Any, share: Any) -> tuple[Gradients, Any]:
         with tf.GradientTape() as tape:
-            value = tf.convert_to_tensor(loss(*part))
+            value = tf.convert_to_tensor(loss()(*part))
             if value.shape.rank:
                 raise ValueError(
                     f"the loss function returned shape {value.shape}; reduce it to one number, "

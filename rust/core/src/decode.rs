@@ -9,6 +9,7 @@ use half::f16;
 use crate::column::Column;
 use crate::example::{self, Kind, Level};
 use crate::schema::{Dtype, Fallback, Field, Form, Schema};
+use crate::template::{Template, Templates};
 use crate::wire::Malformed;
 
 /// Why a record gives no row.
@@ -48,16 +49,25 @@ impl Found {
     }
 }
 
-/// Decodes records one after the other; remembers the order in which their keys came.
+/// Decodes records one after the other; remembers the order in which their keys came, and their layouts.
 #[derive(Debug, Default)]
 pub struct Decoder {
     found: Vec<Found>,
     order: Vec<usize>,
+    templates: Templates,
 }
 
 impl Decoder {
     /// Append `record` to the columns, one per field. On a fault the columns are as they were.
     pub fn decode(&mut self, schema: &Schema, record: &[u8], columns: &mut [Column], row: usize) -> Outcome {
+        if let Some(template) = self.templates.fitting(record) {
+            if fill_like(template, schema, record, columns).is_ok() {
+                return Ok(());
+            }
+            columns.iter_mut().for_each(|column| column.keep_rows(row));
+        } else {
+            self.templates.learn(schema, record);
+        }
         self.decode_around(schema, record, columns, row, None)
     }
 
@@ -77,8 +87,9 @@ impl Decoder {
         outcome
     }
 
-    /// Where in the record that was decoded last the bytes of a raw field lie.
-    pub fn place_of_raw(&self, schema: &Schema, record: &[u8], field: usize) -> Option<RawPlace> {
+    /// Where in a sound record the bytes of a raw field lie.
+    pub fn place_of_raw(&mut self, schema: &Schema, record: &[u8], field: usize) -> Option<RawPlace> {
+        self.locate(schema, record).ok()?;
         let value = self.value_of(schema, record, field)?;
         let (_, list) = example::feature(Level::Context, value).ok()??;
         let at = offset_within(record, one_bytes_value(schema.fields.get(field)?, &list).ok()?)?;
@@ -133,6 +144,21 @@ impl Decoder {
         }
         Ok(())
     }
+}
+
+/// The values of a record that is laid out as another one was.
+fn fill_like(template: &Template, schema: &Schema, record: &[u8], columns: &mut [Column]) -> Outcome {
+    for ((field, key), column) in schema.fields.iter().zip(&schema.key_of_field).zip(columns) {
+        let slot = &template.slots[*key];
+        let as_stored = matches!((field.form, field.dtype), (Form::Raw, _) | (Form::Dense, Dtype::Float32));
+        if as_stored && slot.kind == field.kind() && slot.values.len() == field.item_bytes() {
+            column.values.extend(&record[slot.values.clone()]);
+        } else {
+            item(field, slot.kind, &record[slot.list.clone()], column)?;
+            column.end_item();
+        }
+    }
+    Ok(())
 }
 
 /// Where a raw value lies within its record.

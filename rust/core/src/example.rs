@@ -225,6 +225,16 @@ pub fn byte_strings<'a>(level: Level, list: &'a [u8], mut visit: impl FnMut(&'a 
     Ok(())
 }
 
+/// The packed numbers or the one bytes value of a list that holds nothing else.
+pub(crate) fn only_value(level: Level, kind: Kind, list: &[u8]) -> Parsed<Option<&[u8]>> {
+    let mut fields = Fields::of(list, level.depth_of_features() + 1);
+    let first = fields.next_field()?;
+    Ok(match (first, fields.next_field()?) {
+        (Some((1, Value::Bytes(value))), None) if kind != Kind::Floats || value.len() % 4 == 0 => Some(value),
+        _ => None,
+    })
+}
+
 /// Map keys are proto3 strings: protobuf takes no others.
 pub fn checked_key(key: &[u8]) -> Parsed<&str> {
     str::from_utf8(key).map_err(|_| Malformed("a feature's name is not UTF-8"))

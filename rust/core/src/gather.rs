@@ -19,8 +19,9 @@ use crate::schema::Schema;
 const READ_BYTES: u64 = 256 << 10;
 /// Records that the system is asked for ahead of being read, when storage is slower than memory.
 const IN_FLIGHT: usize = 128;
-/// No record out of the page cache takes as long as this, decoded and all.
+/// No read out of the page cache takes as long as this, nor a byte of it, decoded and all.
 const SLOW_READ: Duration = Duration::from_micros(60);
+const SLOW_BYTE_NS: u64 = 4;
 
 /// A record to fetch.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +43,8 @@ pub struct Job {
     pub damaged: Vec<Damaged>,
     /// The last part of its batch.
     pub ends_batch: bool,
+    /// The position behind its last record.
+    pub end: u64,
 }
 
 impl Job {
@@ -114,16 +117,22 @@ pub struct Workspace {
 /// How long the reads of a batch took together, decoding included.
 struct Reads {
     count: u32,
+    bytes: u64,
     since: Instant,
 }
 
 impl Reads {
     fn start() -> Self {
-        Reads { count: 0, since: Instant::now() }
+        Reads { count: 0, bytes: 0, since: Instant::now() }
+    }
+
+    fn add(&mut self, run: &[Place]) {
+        self.count += 1;
+        self.bytes += run.iter().map(|place| place.extent.bytes()).sum::<u64>();
     }
 
     fn were_slow(&self) -> bool {
-        self.since.elapsed() > SLOW_READ * self.count
+        self.since.elapsed() > SLOW_READ * self.count + Duration::from_nanos(self.bytes * SLOW_BYTE_NS)
     }
 }
 
@@ -145,7 +154,7 @@ impl Gather {
             damaged: job.damaged,
             asked: job.places.len(),
             ends_batch: job.ends_batch,
-            end: job.places.last().map_or(0, |place| place.position + 1),
+            end: job.end,
         };
         let large = self.schema.as_deref().and_then(|schema| Some((schema, schema.large_raw()?)));
         let mut rest = &job.places[..];
@@ -156,7 +165,7 @@ impl Gather {
                 let at = job.places.len() - rest.len();
                 ahead = self.fetch_ahead(&job.places, ahead.max(at), at + IN_FLIGHT, &mut asked);
             }
-            reads.count += 1;
+            reads.add(run);
             match (large, run) {
                 (Some((schema, field)), [place]) if place.held_at.is_none() => {
                     self.add_large(schema, field, place, &mut batch, space)?;

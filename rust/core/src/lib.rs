@@ -27,6 +27,7 @@ pub mod schema;
 pub mod sidecar;
 pub mod source;
 pub mod survey;
+mod template;
 pub mod window;
 pub mod wire;
 pub mod write;

@@ -103,7 +103,7 @@ impl Source for Ordered {
         let (numbering, order) = (Arc::clone(&self.numbering), Arc::clone(&self.order));
         Ok(Some(Box::new(move || {
             let places = (from..to).map(|at| numbering.place(order.record(at), at));
-            Ok(Job { places: places.collect::<Result<_>>()?, ends_batch, ..Job::default() })
+            Ok(Job { places: places.collect::<Result<_>>()?, ends_batch, end: to, ..Job::default() })
         })))
     }
 }
@@ -240,7 +240,8 @@ fn open(walked: &Walked) -> Result<Walking> {
 
 impl Source for Walk {
     fn next_job(&mut self) -> Result<Option<Unresolved>> {
-        if self.parts.is_empty() {
+        let begins_batch = self.parts.is_empty();
+        if begins_batch {
             // a walk does not know its end: a last batch that is shorter has parts of the usual size
             self.parts.extend(self.split.parts(self.split.batch));
         }
@@ -254,7 +255,9 @@ impl Source for Walk {
                 job.places.clear();
             }
         }
-        if job.places.is_empty() && job.damaged.is_empty() {
+        job.end = self.number;
+        // a batch that turns out to be at its end is ended by a part with nothing in it
+        if job.places.is_empty() && job.damaged.is_empty() && begins_batch {
             return Ok(None);
         }
         Ok(Some(Box::new(move || Ok(job))))

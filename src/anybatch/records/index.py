@@ -2,9 +2,10 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 from anybatch._native import Index, Scan
 from anybatch.records.shards import Shard
@@ -69,21 +70,30 @@ def build_index(shard: Shard, *, check_data: bool = False, progress: Progress | 
 
 def load_or_build(shard: Shard, *, progress: Progress | None = None) -> Index:
     """Return the index of a shard, made and kept if there was none."""
-    index = load_index(shard)
-    if index is not None:
-        if progress:
-            progress(index.file_bytes)
-        return index
-    index = build_index(shard, progress=progress)
-    keep_index(shard, index)
-    return index
+    return load_or_build_all([shard], progress=progress)[0]
 
 
 def load_indexes(shards: Iterable[Shard]) -> list[Index | None]:
     """Return the fresh indexes there are, reading nothing but sidecars."""
-    return list(on_threads(load_index, shards))
+    # a sidecar is read faster than a thread starts
+    return [load_index(shard) for shard in shards]
 
 
-def load_or_build_all(shards: Iterable[Shard], *, progress: Progress | None = None) -> list[Index]:
-    """Return the index of every shard, several at a time."""
-    return list(on_threads(lambda shard: load_or_build(shard, progress=progress), shards))
+def load_or_build_all(shards: Sequence[Shard], *, progress: Progress | None = None) -> list[Index]:
+    """Return the index of every shard; those that are missing are made, several at a time, and kept."""
+    indexes = load_indexes(shards)
+    if progress:
+        progress(sum(index.file_bytes for index in indexes if index is not None))
+    missing = [at for at, index in enumerate(indexes) if index is None]
+    for at, index in zip(missing, _build_all([shards[at] for at in missing], progress), strict=True):
+        indexes[at] = index
+    return cast("list[Index]", indexes)
+
+
+def _build_all(shards: Sequence[Shard], progress: Progress | None) -> Iterable[Index]:
+    def build(shard: Shard) -> Index:
+        index = build_index(shard, progress=progress)
+        keep_index(shard, index)
+        return index
+
+    return on_threads(build, shards) if shards else []

@@ -72,7 +72,7 @@ class RecordSet:
 
     def in_file_order(self, batch_size: int) -> Iterator[Columns]:
         """Yield batches as the records lie. Shards without an index are walked, and have one afterwards."""
-        return map(self.columns, self.native_in_file_order(batch_size))
+        return (self.columns(batch) for batch in self.native_in_file_order(batch_size) if batch.rows)
 
     def native_in_file_order(
         self,
@@ -155,15 +155,14 @@ class RecordSet:
         return Reading(reader, meter)
 
     def _noted(self, reading: Reading, records: int | None = None) -> Iterator[Batch]:
-        """Yield the batches that have rows, with damage noted and, once all are numbered, judged."""
+        """Yield the batches, with damage noted and, once all are numbered, judged. One may have no rows."""
         for batch in reading.batches():
             if batch.damaged:
                 met = ((self.shards[shard].path, at, size, why) for shard, at, size, why in batch.damaged)
                 self.ledger.add(met)
                 if records is not None:
                     self.ledger.judge(records)
-            if batch.rows:
-                yield batch
+            yield batch
 
     def columns(self, batch: Batch) -> Columns:
         """Return a native batch as columns, without copying."""

@@ -1,7 +1,7 @@
 """Batches of so many records."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from anybatch.errors import DoesNotFit
 from anybatch.stream.chunk import Chunk, State, one_chunk
@@ -9,7 +9,6 @@ from anybatch.stream.meters import Meter
 from anybatch.stream.order import Source, addressed
 from anybatch.stream.run import Run
 from anybatch.stream.stage import HOLDING_WEIGHT, Operation
-from anybatch.stream.structure import as_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +27,24 @@ class Batch(Operation):
             raise ValueError("the stream is batched already; batch once")
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
-        share, below = run.limit_bytes, run
-        if self._own_weight:
-            share, below = run.share(self._own_weight, self.parent.weight, chunks=2)
+        share, below, own_weight = run.limit_bytes, run, self._own_weight
+        if own_weight:
+            share, below = run.share(own_weight, self.parent.weight, chunks=2)
         meter = run.meters.meter(self.described(), share)
         for parts in self._groups(below.by(self.size), state):
-            _check_room(parts, meter)
+            if own_weight or len(parts) > 1:
+                _check_room(parts, meter)
+            meter.elements += 1
             yield one_chunk(parts)
 
-    def parts(self, run: Run, state: State, most: int) -> Iterator[tuple[Chunk, bool]]:
-        """Yield batches part by part, none of more than `most` records; True with the last of each batch."""
-        if not self._by_position:
-            raise ValueError(f"behind `{self.parent.described()}` a batch cannot be had in parts")
-        for chunk in self.parent.open(run.by(self.size, most=most), state):
-            yield replace(chunk, value=as_columns(chunk.value)), chunk.ends_batch
+    @property
+    def comes_in_parts(self) -> bool:
+        """Whether a batch need not be put together before its first part is known to be one."""
+        return self._by_position and not self.drop_remainder
+
+    def parts(self, run: Run, state: State, most: int) -> Iterator[Chunk]:
+        """Yield batches part by part, none of more than `most` records."""
+        return self.parent.open(run.by(self.size, most=most), state)
 
     def _groups(self, run: Run, state: State) -> Iterator[list[Chunk]]:
         chunks = self.parent.open(run, state)
@@ -126,4 +129,3 @@ def _check_room(parts: list[Chunk], meter: Meter) -> None:
     if needed > meter.bound_bytes:
         raise DoesNotFit(meter.stage, needed, meter.bound_bytes)
     meter.peak_bytes = max(meter.peak_bytes, needed)
-    meter.elements += 1

@@ -109,13 +109,14 @@ def epochs_of(parts: list[tuple[Epochs, int]]) -> Epochs:
 def one_chunk(parts: list[Chunk]) -> Chunk:
     """Return the rows of several chunks as one batch; its state lies behind the last of them."""
     last = parts[-1]
+    several = len(parts) > 1
     # the state alone: who holds on to it should not hold on to the records
     stamp, at = last.stamp, last.rows - 1
     return Chunk(
-        value=as_columns(joined([part.value for part in parts])),
+        value=as_columns(joined([part.value for part in parts]) if several else last.value),
         rows=1,
-        numbers=np.concatenate([part.numbers for part in parts]) if len(parts) > 1 else last.numbers,
-        epoch=epochs_of([(part.epoch, len(part.numbers)) for part in parts]),
+        numbers=np.concatenate([part.numbers for part in parts]) if several else last.numbers,
+        epoch=epochs_of([(part.epoch, len(part.numbers)) for part in parts]) if several else last.epoch,
         stamp=lambda _row: stamp(at),
         whole=True,
     )

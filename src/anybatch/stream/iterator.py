@@ -28,8 +28,8 @@ class ForeignIterator(AnybatchError, RuntimeError):
         return "this iterator belongs to another process; iterate the stream anew"
 
 
-class StreamIterator(Iterator[Any]):
-    """The elements of a stream, one by one, and where it stands."""
+class Resumable:
+    """A pass over a stream, and where it stands."""
 
     def __init__(self, stage: Stage, run: Run) -> None:
         self._stage = stage
@@ -39,30 +39,19 @@ class StreamIterator(Iterator[Any]):
         # where the last element left off: made into a state when somebody asks
         self._passed: tuple[Stamp, int] | None = None
         self._chunks: Iterator[Chunk] | None = None
-        self._chunk: Chunk | None = None
-        self._row = 0
 
-    def __next__(self) -> Any:
-        chunk = self._current()
-        at, self._row = self._row, self._row + 1
-        self._passed = (chunk.stamp, at)
-        if chunk.whole:
-            self._chunk = None
-            return chunk.value
-        return record(chunk.value, at)
+    def _open(self, state: State) -> Iterator[Chunk]:
+        return self._stage.open(self._run, state)
 
-    def _current(self) -> Chunk:
+    def _check_process(self) -> None:
         if self._process != os.getpid():
             raise ForeignIterator
-        if self._chunks is None:
-            self._chunks = self._stage.open(self._run, self._place())
-        while self._chunk is None or self._row >= self._chunk.rows:
-            self._chunk, self._row = self._next_chunk(self._chunks), 0
-        return self._chunk
 
-    def _next_chunk(self, chunks: Iterator[Chunk]) -> Chunk:
+    def _next_chunk(self) -> Chunk:
+        if self._chunks is None:
+            self._chunks = self._open(self._place())
         try:
-            return next(chunks)
+            return next(self._chunks)
         except StopIteration:
             raise
         except BaseException:
@@ -132,7 +121,32 @@ class StreamIterator(Iterator[Any]):
         """End what works ahead; the next element is the one behind the last that was handed over."""
         if self._chunks is not None:
             close(self._chunks)
-        self._chunks, self._chunk, self._row = None, None, 0
+        self._chunks = None
+
+
+class StreamIterator(Resumable, Iterator[Any]):
+    """The elements of a stream, one by one."""
+
+    def __init__(self, stage: Stage, run: Run) -> None:
+        super().__init__(stage, run)
+        self._chunk: Chunk | None = None
+        self._row = 0
+
+    def __next__(self) -> Any:
+        self._check_process()
+        while self._chunk is None or self._row >= self._chunk.rows:
+            self._chunk, self._row = self._next_chunk(), 0
+        chunk, at = self._chunk, self._row
+        self._row += 1
+        self._passed = (chunk.stamp, at)
+        if chunk.whole:
+            self._chunk = None
+            return chunk.value
+        return record(chunk.value, at)
+
+    def _stop(self) -> None:
+        super()._stop()
+        self._chunk, self._row = None, 0
 
 
 def _below(stage: Stage) -> Stage:

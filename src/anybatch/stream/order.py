@@ -71,7 +71,9 @@ def run_map(
     """Yield what a one-to-one stage makes of its parent's chunks, in order, on threads, within its share."""
     share, below = run.share(HOLDING_WEIGHT, weight, chunks=2 * run.threads + 2)
     meter = run.meters.meter(stage.described(), share)
-    return in_order(stage.change, parent(below), run.threads, meter)
+    return in_order(
+        lambda chunk: stage.change(chunk) if chunk.rows else chunk, parent(below), run.threads, meter
+    )
 
 
 def _through(

@@ -74,7 +74,7 @@ class Records(Stage):
             return Addressed(self).open(run, state)
         start = state["position"] if state else 0
         batches = self.record_set.native_in_file_order(run.rows, **self._bounds(run))
-        chunks = (self._chunk(batch, run.epoch) for batch in batches)
+        chunks = self._chunks(batches, run)
         # a compressed stream has no place to take up again but its beginning
         return _from_position(chunks, start) if start else chunks
 
@@ -85,7 +85,7 @@ class Records(Stage):
             start=start,
             **self._bounds(run),
         )
-        return (self._chunk(batch, run.epoch) for batch in batches)
+        return self._chunks(batches, run)
 
     def mean_bytes(self) -> int:
         indexes = self.record_set.indexes()
@@ -96,6 +96,11 @@ class Records(Stage):
         most = min(run.most_rows, max(1, run.chunk_bytes // max(1, row_bytes)))
         meter = run.meters.meter(self.described(), run.limit_bytes)
         return {"most": most, "threads": run.threads, "limit_bytes": run.limit_bytes, "meter": meter}
+
+    def _chunks(self, batches: Iterator[Batch], run: Run) -> Iterator[Chunk]:
+        for batch in batches:
+            if batch.rows or (run.in_parts and batch.ends_batch):
+                yield self._chunk(batch, run.epoch)
 
     def _chunk(self, batch: Batch, epoch: int) -> Chunk:
         positions, last = int64s(batch.positions), batch.rows - 1
@@ -135,5 +140,5 @@ class Records(Stage):
 def _from_position(chunks: Iterator[Chunk], start: int) -> Iterator[Chunk]:
     for chunk in chunks:
         behind = np.fromiter((chunk.stamp(row)["position"] > start for row in range(chunk.rows)), np.bool_)
-        if behind.any():
+        if behind.any() or (not chunk.rows and chunk.stamp(-1)["position"] > start):
             yield kept(chunk, behind)

@@ -1,6 +1,6 @@
 """One epoch after the other."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count
 
@@ -16,12 +16,18 @@ class Repeat(Operation):
     times: int | None
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        return self.repeated(self.parent.open, run, state)
+
+    def repeated(
+        self, opened: Callable[[Run, State], Iterator[Chunk]], run: Run, state: State
+    ) -> Iterator[Chunk]:
+        """Yield what `opened` gives for one epoch after the other."""
         first = state["epoch"] if state else 0
         for epoch in count(first) if self.times is None else range(first, self.times):
             base = run.epoch * (self.times or 0) + (run.epoch if self.times is None else 0)
             inner = state["parent"] if state and epoch == first else None
             some = False
-            for chunk in self.parent.open(run.at_epoch(base + epoch), inner):
+            for chunk in opened(run.at_epoch(base + epoch), inner):
                 some = True
                 yield chunk.stamped(wrapping("epoch", epoch))
             if not some and inner is None and self.times is None:

@@ -14,7 +14,8 @@ class Run:
     """One pass over a stream: its epoch, its limits, and who keeps count.
 
     `rows` make a batch, of which chunks are whole parts; no chunk has more than `most_rows` rows or, as
-    far as that can be told before, more than `chunk_bytes`.
+    far as that can be told before, more than `chunk_bytes`. `in_parts`: chunks are parts of batches that are
+    never put together, and even one without rows comes if it ends its batch.
     """
 
     epoch: int = 0
@@ -22,6 +23,7 @@ class Run:
     chunk_bytes: int = DEFAULT_LIMIT_BYTES
     rows: int = DEFAULT_ROWS
     most_rows: int = DEFAULT_ROWS
+    in_parts: bool = False
     threads: int = field(default_factory=usable_cores)
     meters: Meters = field(default_factory=Meters)
 
@@ -31,7 +33,8 @@ class Run:
 
     def by(self, rows: int, *, most: int | None = None) -> "Run":
         """Return the same run that makes batches of so many rows, in parts of `most`."""
-        return replace(self, rows=rows, most_rows=rows if most is None else min(most, rows))
+        most_rows = rows if most is None else min(most, rows)
+        return replace(self, rows=rows, most_rows=most_rows, in_parts=most is not None)
 
     def limited(self, limit_bytes: int) -> "Run":
         """Return the same run under a limit that is no higher."""

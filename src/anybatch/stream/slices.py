@@ -46,6 +46,10 @@ class Slice(Reordered):
     def wants(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return which positions are wanted."""
 
+    def wants_one(self, position: int) -> bool:
+        """Return whether one position is wanted."""
+        return bool(self.wants(np.array([position]))[0])
+
     def ends_at(self, passed: int) -> bool:
         """Return whether nothing behind so many elements is wanted."""
         return False

@@ -1,7 +1,7 @@
 """The stream that users hold: an immutable description with the words of tf.data."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from anybatch.stream.limits import LimitMemory, Prefetch
 from anybatch.stream.map import Map, RandomMap
 from anybatch.stream.numbers import seed_number, shares, whole_number
 from anybatch.stream.order import addressed
+from anybatch.stream.parts import PartIterator
 from anybatch.stream.repeat import Repeat
 from anybatch.stream.run import Run
 from anybatch.stream.several import Concat, Mix, Several
@@ -143,19 +144,17 @@ class Stream:
         """Return batches of so many records; the last one may be shorter unless dropped."""
         return Stream(Batch(self._stage, whole_number(batch_size, "batch", 1), drop_remainder))
 
-    def parts(self, most: int, *, epoch: int = 0) -> Iterator[tuple[Any, bool]]:
-        """Yield batches part by part, none of more than `most` records, and True with the last of each batch.
+    def parts(self, most: int, *, epoch: int = 0) -> PartIterator:
+        """Return batches part by part, each of `most` records at most, and True with the last of each batch.
 
-        A batch then never exists whole: its size is bounded by time, not by memory.
+        A batch then never exists whole, unless a function is mapped over the whole of it: its size is
+        bounded by time, not by memory. The value is None where all that is left of a batch is damaged.
         """
-        stage, run = self._stage, Run(epoch=epoch)
-        if isinstance(stage, LimitMemory):
-            run = run.limited(stage.limit_bytes)
-            stage = stage.parent
-        if not isinstance(stage, Batch):
-            raise ValueError("only a stream that ends with batch, and perhaps limit_memory, has parts")
-        for chunk, last in stage.parts(run, None, whole_number(most, "parts", 1)):
-            yield chunk.value, last
+        if not self._stage.batched:
+            raise ValueError("only a stream with batch in it has parts")
+        run = Run(epoch=epoch)
+        self._runs[:] = [run]
+        return PartIterator(self._stage, run, whole_number(most, "parts", 1))
 
     def explain(self) -> str:
         """Return the plan as a table: every stage, and the bytes it is promised and will not exceed."""

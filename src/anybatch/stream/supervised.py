@@ -1,33 +1,55 @@
 """Tuples as Keras wants them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from anybatch.records import BytesColumn, RaggedColumn
-from anybatch.stream.chunk import Chunk
-from anybatch.stream.map import Mapped
-from anybatch.stream.structure import Loose, Structure, mapped
+from anybatch.stream.chunk import Chunk, State
+from anybatch.stream.order import OneToOne
+from anybatch.stream.run import Run
+from anybatch.stream.structure import Loose, Structure, as_columns, leaves, mapped
 
 
 @dataclass(frozen=True, slots=True)
-class Supervised(Mapped):
+class Supervised(OneToOne):
     """(x, y) or (x, y, sample_weight) by name; ragged columns padded to the longest of the batch."""
 
     x: Any
     y: Any
     sample_weight: Any
 
+    def open(self, run: Run, state: State) -> Iterator[Chunk]:
+        # naming columns takes no thread
+        return map(self.change, self.parent.open(run, state))
+
     def change(self, chunk: Chunk) -> Chunk:
+        if isinstance(chunk.value, Loose):
+            return chunk.with_value(Loose(self._chosen(one) for one in chunk.value))
+        chosen = self._chosen(chunk.value)
+        return chunk.with_value(mapped(_dense, chosen) if chunk.whole else chosen)
+
+    def pads(self, chunk: Chunk) -> bool:
+        """Return whether a column has rows of different lengths."""
+        return any(
+            isinstance(column, RaggedColumn) for column in leaves(self._chosen(as_columns(chunk.value)))
+        )
+
+    def lengths(self, chunk: Chunk) -> Structure:
+        """Return how long the longest row of each column is; 0 where rows have no length of their own."""
+        return mapped(_longest, self._chosen(as_columns(chunk.value)))
+
+    def padded(self, chunk: Chunk, lengths: Structure) -> Chunk:
+        """Return a part of a batch with its rows as long as the batch's longest."""
+        return chunk.with_value(mapped(_dense, self._chosen(as_columns(chunk.value)), lengths))
+
+    def _chosen(self, columns: Structure) -> Structure:
         wanted = [self.x, self.y, self.sample_weight]
         while wanted[-1] is None:
             wanted.pop()
-        if isinstance(chunk.value, Loose):
-            return chunk.with_value(Loose(_parts(one, wanted) for one in chunk.value))
-        parts = _parts(chunk.value, wanted)
-        return chunk.with_value(mapped(_dense, parts) if chunk.whole else parts)
+        return _parts(columns, wanted)
 
     def described(self) -> str:
         names = [f"{name!r}" for name in (self.x, self.y, self.sample_weight) if name is not None]
@@ -55,7 +77,11 @@ def _chosen(columns: Mapping[str, Any], names: Any) -> Structure:
     return tuple(_chosen(columns, name) for name in names)
 
 
-def _dense(column: Any) -> Any:
+def _longest(column: Any) -> int:
+    return int(column.row_lengths.max(initial=0)) if isinstance(column, RaggedColumn) else 0
+
+
+def _dense(column: Any, length: int | None = None) -> Any:
     if isinstance(column, RaggedColumn):
-        return column.to_padded()
+        return column.to_padded(length=length)
     return np.asarray(column) if isinstance(column, BytesColumn) else column

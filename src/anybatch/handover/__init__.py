@@ -14,6 +14,7 @@ from anybatch.handover.disk import DISK, Disk, place
 from anybatch.handover.heartbeat import Heartbeat, Pulse, forget_pulse, read_pulse
 from anybatch.handover.journal import Journal
 from anybatch.handover.last_words import LastWords, last_words_of, read_last_words, reserve_last_words
+from anybatch.handover.lock import Occupied, alone_in
 from anybatch.handover.orders import FOLDER_VARIABLE, Orders, read_orders, received_orders
 from anybatch.handover.sealed import Json, read_sealed, sealed, unsealed, write_sealed
 
@@ -25,8 +26,10 @@ __all__ = [
     "Journal",
     "Json",
     "LastWords",
+    "Occupied",
     "Orders",
     "Pulse",
+    "alone_in",
     "forget_pulse",
     "last_words_of",
     "place",

@@ -1,13 +1,12 @@
-"""Where a supervised run keeps its papers, and that only one run does."""
+"""Where a supervised run keeps its papers."""
 
 import ctypes
-import fcntl
 import hashlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from anybatch.errors import AnybatchError
@@ -44,19 +43,6 @@ def run_folder(script: str, arguments: Sequence[str]) -> Path:
     folder = Path(tempfile.gettempdir()) / f"anybatch-{os.getuid()}" / name
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Hold the folder for this process; the kernel gives it back even if the process is killed."""
-    handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        raise AlreadyRuns(str(folder)) from None
-    finally:
-        os.close(handle)
 
 
 def clear(folder: Path) -> None:

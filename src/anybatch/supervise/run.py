@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from anybatch.handover import Journal, Json, Orders, Pulse, read_pulse
+from anybatch.handover import Journal, Json, Occupied, Orders, Pulse, alone_in, read_pulse
 from anybatch.memory import allowance, held
 from anybatch.supervise.attempt import Life, Task, run_attempt
-from anybatch.supervise.folder import STATE, adopt_orphans, alone_in, clear, run_folder
+from anybatch.supervise.folder import STATE, AlreadyRuns, adopt_orphans, clear, run_folder
 from anybatch.supervise.growth import growth_of
 from anybatch.supervise.observe import boot
 from anybatch.supervise.policy import Attempt, Restart, Stop, after_silence, next_try
@@ -51,10 +51,16 @@ def supervise(settings: Settings, tell: Teller) -> int:
     """Run a script to its end, restarting what a restart can cure; return the exit code to end with."""
     folder = run_folder(settings.script, settings.arguments)
     adopt_orphans()
-    with alone_in(folder), Relay() as relay:
-        task = _task(settings, folder)
-        story = _Story()
-        code = _attempts(task, settings, relay, tell, story)
+    try:
+        with alone_in(folder), Relay() as relay:
+            return _supervised(_task(settings, folder), settings, relay, tell)
+    except Occupied:
+        raise AlreadyRuns(str(folder)) from None
+
+
+def _supervised(task: Task, settings: Settings, relay: Relay, tell: Teller) -> int:
+    story = _Story()
+    code = _attempts(task, settings, relay, tell, story)
     _conclude(settings, task, story, code, tell)
     return code
 

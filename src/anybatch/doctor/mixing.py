@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from anybatch.doctor.measure.facts import LabelFacts
+from anybatch.doctor.measure.facts import SAMPLE_BLOCK, LabelFacts
 
 GOOD_ENOUGH = 1.5
 """A mix that varies up to this many times as much as a random one is as good as random."""
@@ -53,27 +53,41 @@ def stored_mix(label: LabelFacts, batch_size: int) -> Mix:
 def buffered_mix(label: LabelFacts, batch_size: int, buffer: int, records: int) -> Mix:
     """Return the mix of batches drawn from a shuffle buffer, as tf.data's, over so many records.
 
-    A record stays in the buffer for as many draws as the buffer has places, on average: what comes out is
-    drawn from the classes behind it, weighted by an exponential of that length.
+    The buffer starts with the first records, then one in so many is replaced with each draw, and at the end
+    it is emptied: what is drawn follows an exponential mean of what went in.
     """
     codes, shares = _common(label)
-    if len(shares) < 2 or len(codes) < 4:
-        return Mix(1.0, 0.0)
-    if buffer < 2:
-        return stored_mix(label, batch_size)
-    if buffer >= records:
-        return Mix(1.0, 0.0)
+    stored = stored_mix(label, batch_size)
+    if buffer >= records or len(shares) < 2 or len(codes) < 4:
+        return Mix(1.0, stored.noise)
+    if buffer <= batch_size:
+        # it hands on hardly more than the neighbours that it was given
+        return stored
+    stretch = max(1.0, records / len(codes))
+    drift = _drift(codes, shares, buffer / stretch)
+    if stretch > 1:
+        # fewer blocks lie in the buffer than records would, and so vary more: as much as in any other order
+        any_order = _drift(_blocks_permuted(codes), shares, buffer / stretch)
+        drift -= any_order * (1 - 1 / stretch)
+    excess = 1 + batch_size * max(0.0, drift) / (len(shares) - 1)
+    return Mix(round(min(excess, stored.excess), 3), stored.noise)
+
+
+def _drift(codes: NDArray[np.int64], shares: NDArray[np.float64], buffer: float) -> float:
+    """Return how far what a buffer holds is from the whole, on average over all draws, beyond chance."""
     cell = max(1, len(codes) // _MOST_CELLS)
     cells = codes[: len(codes) // cell * cell].reshape(-1, cell)
     local = np.stack([(cells == one).mean(axis=1) for one in range(len(shares))], axis=1)
-    # the sample stands for all records, so the buffer covers as small a part of it
-    reach = buffer * len(codes) / max(records, len(codes)) / cell
-    smoothed, weight = _smoothed(local, reach)
-    by_chance = (len(shares) - 1) * weight / cell
-    drift = max(0.0, _distance(smoothed, shares) - by_chance)
-    excess = 1 + batch_size * drift / (len(shares) - 1)
-    stored = stored_mix(label, batch_size)
-    return Mix(round(min(excess, stored.excess), 3), stored.noise)
+    places = max(1, min(round(buffer / cell), len(cells) - 1))
+    drawn = (((_through_buffer(local, places) - shares) ** 2) / shares).sum(axis=1)
+    by_chance = (len(shares) - 1) / (2 * places * cell)
+    # as many draws as there are places come from the buffer as it is in the end
+    return max(0.0, float((drawn.sum() + drawn[-1] * places) / (len(drawn) + places)) - by_chance)
+
+
+def _blocks_permuted(codes: NDArray[np.int64]) -> NDArray[np.int64]:
+    blocks = codes[: len(codes) // SAMPLE_BLOCK * SAMPLE_BLOCK].reshape(-1, SAMPLE_BLOCK)
+    return np.random.default_rng(0).permutation(blocks, axis=0).ravel() if len(blocks) > 1 else codes
 
 
 def smallest_buffer(label: LabelFacts, batch_size: int, records: int) -> int:
@@ -118,13 +132,11 @@ def _distance(mixes: NDArray[np.float64], shares: NDArray[np.float64]) -> float:
     return float((((mixes - shares) ** 2) / shares).sum(axis=1).mean())
 
 
-def _smoothed(local: NDArray[np.float64], reach: float) -> tuple[NDArray[np.float64], float]:
-    """Return exponential means over cells, and the sum of the squares of their weights."""
-    if reach < 1:
-        return local, 1.0
-    kernel = np.exp(-np.arange(min(len(local), int(8 * reach) + 1)) / reach)
-    kernel /= kernel.sum()
-    size = 1 << (len(local) + len(kernel)).bit_length()
-    transformed = np.fft.rfft(np.column_stack([local, np.ones(len(local))]), size, axis=0)
-    summed = np.fft.irfft(transformed * np.fft.rfft(kernel, size)[:, None], size, axis=0)[: len(local)]
-    return summed[:, :-1] / summed[:, -1:], float((kernel**2).sum())
+def _through_buffer(local: NDArray[np.float64], places: int) -> NDArray[np.float64]:
+    """Return what a buffer of so many cells holds, from when it is filled to when nothing more comes."""
+    first = local[:places].mean(axis=0)
+    later = local[places:] - first
+    kept = np.exp(-np.arange(min(len(later), 16 * places)) / places) / places
+    size = 1 << (len(later) + len(kept)).bit_length()
+    transformed = np.fft.rfft(later, size, axis=0) * np.fft.rfft(kept, size)[:, None]
+    return np.vstack([first, first + np.fft.irfft(transformed, size, axis=0)[: len(later)]])

@@ -51,7 +51,8 @@ def _is_cut(shard: ShardFacts) -> bool:
     return offset + length >= shard.report.stream_bytes and any(word in reason for word in _CUT_OFF)
 
 
-_CUT_OFF = ("ends", "cut", "end of")
+# a header that promises more than the file has, or half a header
+_CUT_OFF = ("cut short", "can be")
 
 
 def unreadable(facts: Facts, _: Asked) -> Iterator[Finding]:

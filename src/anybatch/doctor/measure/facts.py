@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from anybatch.records import Seen, ShardReport, Sizes
 
+SAMPLE_BLOCK = 64
+"""So many neighbours are taken together where only a sample is read."""
+
 
 @dataclass(frozen=True, slots=True)
 class ShardFacts:

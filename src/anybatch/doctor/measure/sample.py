@@ -10,13 +10,13 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from anybatch.doctor.measure.facts import LengthFacts, Place, SampleFacts, ShardFacts
+from anybatch.doctor.measure.facts import SAMPLE_BLOCK, LengthFacts, Place, SampleFacts, ShardFacts
 from anybatch.doctor.measure.labels import label_facts
 from anybatch.errors import AnybatchError
 from anybatch.records import Ragged, RaggedColumn, RecordSet, Shard, int64s, load_or_build
 
 _ROWS = 512
-_BLOCK = 64
+_SHORT_BYTES = 64
 SAMPLE_BYTES = 64 << 20
 SAMPLE_RECORDS = 100_000
 
@@ -63,7 +63,7 @@ class _Sample:
         if left >= self._starts[-1] or any(shard.compression for shard in self._shards):
             native = records.native_in_file_order(_ROWS)
         else:
-            blocks = ("window", [0, 0, _BLOCK, 1])
+            blocks = ("window", [0, 0, SAMPLE_BLOCK, 1])
             native = records.native_ordered(_ROWS, [blocks, ("take", [left])])
         with closing(cast(Generator[Any, None, None], native)):
             for batch in native:
@@ -154,7 +154,7 @@ class _Gathered:
         inner: Any = column.values
         starts, ends = inner.offsets[column.offsets[:-1]], inner.offsets[column.offsets[1:]]
         self._lengths[name].append(ends - starts)
-        if len(lengths) == len(inner) and (ends - starts).max(initial=0) <= _BLOCK:
+        if len(lengths) == len(inner) and (ends - starts).max(initial=0) <= _SHORT_BYTES:
             self._singles[name].append(np.array(inner.to_list(), dtype=object))
 
     def _add_numbers(self, name: str, column: RaggedColumn, lengths: NDArray[np.int64]) -> None:

@@ -1,6 +1,7 @@
 """A diagnosis as one page: no network, light and dark, on a phone and on paper."""
 
 import json
+import re
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ def rendered(*, plots: list[Plot], **told: Any) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["told"] = told_in_html
     template = environment.from_string(_text("page.html.jinja"))
     return template.render(
         style=_text("page.css"),
@@ -42,6 +44,17 @@ def rendered(*, plots: list[Plot], **told: Any) -> str:
         figures=_inside_script([{"data": one.data, "layout": one.layout} for one in plots]),
         **told,
     )
+
+
+def told_in_html(text: str) -> str:
+    """Return a sentence as markup: everything in it escaped, what stands between backticks as code.
+
+    >>> print(told_in_html("`<x>` & more"))
+    <code>&lt;x&gt;</code> &amp; more
+    """
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704 - escaped before
 
 
 def _text(name: str, *, of: str = "anybatch.doctor.report") -> str:

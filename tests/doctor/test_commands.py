@@ -1,0 +1,107 @@
+"""`anybatch doctor` and `anybatch lint`: exit codes, words for people, JSON for programs."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from anybatch.cli import app
+from tests.doctor.data_sets import FAULTS, pictures
+from tests.doctor.flawed_scripts import FLAWED
+from tests.doctor.sound_scripts import SOUND
+
+MODEL = """
+import keras
+
+def build():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.BatchNormalization(), keras.layers.Dense(3)])
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return model
+"""
+
+
+def run(*arguments):
+    result = CliRunner().invoke(app, [str(one) for one in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def test_lint_ends_with_1_on_a_trap_and_names_its_line(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(FLAWED[0])
+    result = run("lint", script)
+    assert result.exit_code == 1
+    assert f"{script}:4: warning AB601" in result.stdout
+
+
+def test_lint_ends_with_0_on_a_sound_script(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(next(iter(SOUND.values())))
+    assert run("lint", script).exit_code == 0
+
+
+@pytest.mark.parametrize("content", [None, "def"])
+def test_lint_ends_with_2_on_what_it_cannot_read(tmp_path, content):
+    script = tmp_path / "train.py"
+    if content:
+        script.write_text(content)
+    result = run("lint", script)
+    assert result.exit_code == 2
+    assert "train.py" in result.stderr
+
+
+def test_lint_tells_programs_everything(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(FLAWED[0])
+    (finding, *_) = json.loads(run("lint", script, "--json").stdout)["findings"]
+    assert (finding["code"], finding["line"], finding["severity"]) == ("AB601", 4, "warning")
+
+
+def test_doctor_ends_with_1_on_sorted_data_and_says_the_fix(tmp_path):
+    paths = FAULTS["sorted_by_label"].plant(pictures()).write(tmp_path)
+    result = run("doctor", *paths)
+    assert result.exit_code == 1
+    assert "AB301" in result.stdout
+    assert "--shuffle" in result.stdout
+
+
+def test_doctor_ends_with_0_on_clean_data(tmp_path):
+    result = run("doctor", *pictures().write(tmp_path))
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "Nothing stands in the way" in result.stdout
+
+
+def test_doctor_ends_with_2_where_there_is_nothing(tmp_path):
+    result = run("doctor", f"{tmp_path}/*.tfrecord")
+    assert result.exit_code == 2
+    assert "0 files" in result.stderr
+
+
+def test_doctor_writes_the_page_and_tells_programs_everything(tmp_path):
+    paths = pictures().write(tmp_path)
+    result = run("doctor", *paths, "--batch-size", 5000, "--html", tmp_path / "page.html", "--json")
+    assert [one["code"] for one in json.loads(result.stdout)["findings"]] == ["AB402"]
+    assert (tmp_path / "page.html").read_text().startswith("<!doctype html>")
+
+
+def test_doctor_looks_at_a_model_too(tmp_path):
+    paths = pictures(count=601).write(tmp_path)
+    (tmp_path / "model.py").write_text(MODEL)
+    named = f"{tmp_path}/model.py:build"
+    result = run("doctor", *paths, "--model", named, "--batch-size", 100, "--json")
+    codes = {one["code"]: one["severity"] for one in json.loads(result.stdout)["findings"]}
+    assert codes == {"AB207": "error", "AB403": "warning", "AB502": "note", "AB503": "error"}
+
+
+def test_doctor_says_which_function_is_not_there(tmp_path):
+    paths = pictures().write(tmp_path)
+    (tmp_path / "model.py").write_text(MODEL)
+    result = run("doctor", *paths, "--model", f"{tmp_path}/model.py:other")
+    assert result.exit_code == 2
+    assert "other" in result.stderr
+
+
+def test_doctor_compares_with_held_out_shards(tmp_path):
+    together = FAULTS["held_out_records_trained_on"].plant(pictures()).write(tmp_path)
+    result = run("doctor", *together["train"], "--against", together["test"][0], "--json")
+    assert "AB211" in {one["code"] for one in json.loads(result.stdout)["findings"]}

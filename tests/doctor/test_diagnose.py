@@ -1,0 +1,133 @@
+"""Planted faults are found with their code and place; clean data raises nothing above a note."""
+
+import json
+from itertools import combinations
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import anybatch as ab
+from anybatch.doctor import diagnose
+from tests.doctor.data_sets import CLEAN, FAULTS, SHAPES, pictures
+
+RANKS = ["note", "warning", "error"]
+
+
+def diagnosed(plan, folder):
+    return diagnose(plan.write(folder), **plan.asked)
+
+
+def of_code(found, code):
+    return [finding for finding in found.findings if finding.code == code]
+
+
+def above_note(found):
+    return {finding.code for finding in found.findings if finding.severity != "note"}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_is_found_with_its_code_and_place(tmp_path, name):
+    fault = FAULTS[name]
+    (finding,) = of_code(diagnosed(fault.plant(pictures()), tmp_path), fault.code)
+    assert RANKS.index(finding.severity) >= RANKS.index(fault.severity)
+    assert fault.place in finding.evidence + finding.what
+    assert finding.fix
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault_raises_no_other_alarm(tmp_path, name):
+    also = {
+        # sorted data is what the buffer cannot undo; its size is what makes the record huge
+        "a_buffer_that_is_too_small": {"AB301"},
+        "one_huge_record": {"AB203"},
+    }
+    fault = FAULTS[name]
+    assert above_note(diagnosed(fault.plant(pictures()), tmp_path)) <= {fault.code, *also.get(name, ())}
+
+
+def test_there_are_thirty_faults():
+    assert len(FAULTS) >= 30
+
+
+@pytest.mark.parametrize("name", CLEAN)
+def test_clean_data_raises_nothing_above_a_note(tmp_path, name):
+    assert not above_note(diagnosed(CLEAN[name](), tmp_path))
+
+
+def test_there_are_twenty_clean_data_sets():
+    assert len(CLEAN) >= 20
+
+
+PAIRS = [pair for pair in combinations(FAULTS, 2) if not FAULTS[pair[0]].touches & FAULTS[pair[1]].touches]
+
+
+def both_are_found(folder, pair, make=pictures):
+    one, other = (FAULTS[name] for name in pair)
+    found = diagnosed(other.plant(one.plant(make())), folder)
+    hidden = {"a_record_that_is_no_example"} & set(pair)
+    for fault in (one, other):
+        if not hidden or not needs_values(fault):
+            assert of_code(found, fault.code), (pair, found.findings)
+
+
+def needs_values(fault):
+    """Whether a fault shows only in decoded values, which a record that is no Example prevents."""
+    return fault.code in {"AB203", "AB206", "AB207", "AB208", "AB209", "AB301", "AB302", "AB303"}
+
+
+@pytest.mark.parametrize("pair", Random(11).sample(PAIRS, 40), ids=" and ".join)
+def test_two_faults_at_once_are_both_found(tmp_path, pair):
+    both_are_found(tmp_path, pair)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("shape", ["pictures", "tables", "texts"])
+def test_any_two_faults_at_once_are_both_found(tmp_path, shape):
+    for number, pair in enumerate(PAIRS):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        both_are_found(folder, pair, SHAPES[shape])
+
+
+def test_what_was_found_is_told_as_json(tmp_path):
+    found = diagnosed(FAULTS["sorted_by_label"].plant(pictures()), tmp_path)
+    told = json.loads(found.to_json())
+    assert told["findings"][0]["code"] == "AB301"
+    assert told["findings"][0]["severity"] == "error"
+    assert told["records"] == 600
+
+
+def test_a_stream_that_shuffles_makes_sorted_data_a_note(tmp_path):
+    paths = FAULTS["sorted_by_label"].plant(pictures()).write(tmp_path)
+    (stored,) = of_code(diagnose(ab.read(paths).batch(32)), "AB301")
+    (shuffled,) = of_code(diagnose(ab.read(paths).shuffle(seed=1).batch(32)), "AB301")
+    assert (stored.severity, shuffled.severity) == ("error", "note")
+
+
+def test_a_stream_of_arrays_is_refused_with_the_way_out():
+    with pytest.raises(TypeError, match=r"ab\.read"):
+        diagnose(ab.from_arrays([1, 2, 3]))
+
+
+def test_a_sample_finds_what_is_everywhere_and_says_how_exact_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr("anybatch.doctor.measure.sample.SAMPLE_RECORDS", 2000)
+    plan = FAULTS["sorted_by_label"].plant(pictures(count=20_000))
+    found = diagnose(plan.write(tmp_path), everything=False, batch_size=32)
+    assert of_code(found, "AB301")
+    assert "2,0" in found.looked_at
+    assert "±" in found.looked_at
+
+
+def test_a_clean_sample_stays_clean(tmp_path, monkeypatch):
+    monkeypatch.setattr("anybatch.doctor.measure.sample.SAMPLE_RECORDS", 2000)
+    found = diagnose(pictures(count=20_000).write(tmp_path), everything=False, batch_size=32)
+    assert not above_note(found)
+    assert found.facts.sample.records < 4000
+
+
+def test_nothing_but_indexes_is_left_beside_the_data(tmp_path):
+    paths = pictures().write(tmp_path)
+    diagnose(paths)
+    left = {one.name for one in tmp_path.iterdir()} - {Path(path).name for path in paths}
+    assert all(name.startswith(".") and name.endswith(".abindex") for name in left)

@@ -179,9 +179,8 @@ def test_any_python_file_can_be_read():
 
 
 @pytest.mark.soak
-def test_every_installed_python_file_can_be_read():
-    for file in sorted(Path(sysconfig.get_paths()["purelib"]).rglob("*.py")):
-        try:
+def test_any_installed_python_file_can_be_read():
+    files = sorted(Path(sysconfig.get_paths()["purelib"]).rglob("*.py"))
+    for file in Random(5).sample(files, min(1500, len(files))):
+        with suppress(NotPython):
             ab.lint(file)
-        except NotPython:
-            continue

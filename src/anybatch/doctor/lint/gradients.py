@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from anybatch.doctor.lint.script import Script
 from anybatch.doctor.lint.uses import Reading, Tape
+from anybatch.doctor.lint.values import Model
 
 # beyond that a script has written more than anybody reads
 _MOST_NODES = 2000
@@ -26,6 +27,12 @@ class Gradient:
     """The loss, with every name replaced by what it was assigned inside the tape's block."""
     loops: tuple[ast.For, ...]
     """The loops of the same function that it lies in, the outermost first."""
+
+
+def model_of(gradient: Gradient) -> Model | None:
+    """Return the model whose variables are derived, if the script shows it there."""
+    known = gradient.tape.names.get(gradient.model)
+    return known if isinstance(known, Model) else None
 
 
 def gradients(reading: Reading) -> Iterator[Gradient]:

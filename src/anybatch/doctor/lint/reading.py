@@ -103,7 +103,7 @@ class _Statements:
             opened = item.context_expr
             if isinstance(opened, ast.Call) and self._is_tape(opened):
                 name = item.optional_vars.id if isinstance(item.optional_vars, ast.Name) else ""
-                self.expressions.reading.tapes.append(Tape(node, name, dict(names)))
+                self.expressions.reading.tapes.append(Tape(node, name, {**self.expressions.module, **names}))
         return returned
 
     def _is_tape(self, call: ast.Call) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from anybatch.doctor.findings import Finding
 from anybatch.doctor.lint.edits import Edit, argument_added, end_of, inserted, patch
 from anybatch.doctor.lint.found import ERROR, NOTE, WARNING, found
-from anybatch.doctor.lint.gradients import Gradient, beside_model, calls_in, gradients, names_in
+from anybatch.doctor.lint.gradients import Gradient, beside_model, calls_in, gradients, model_of, names_in
 from anybatch.doctor.lint.keras_calls import ACT_DIFFERENTLY
 from anybatch.doctor.lint.script import Script
 from anybatch.doctor.lint.uses import Reading
@@ -61,7 +61,7 @@ def _shortened(node: ast.expr) -> str:
 def ranks_differ(reading: Reading) -> Iterator[Finding]:
     """AB705: labels of shape (batch,) against predictions of shape (batch, 1)."""
     for gradient in gradients(reading):
-        model = reading.models.get(gradient.model)
+        model = model_of(gradient)
         if model is None or model.units != 1:
             continue
         for call in calls_in(ast.Module(gradient.tape.block.body, [])):
@@ -156,7 +156,7 @@ def _wrapped(node: ast.expr, function: str) -> list[Edit]:
 def training_forgotten(reading: Reading) -> Iterator[Finding]:
     """AB707: dropout and batch normalisation stay as in use."""
     for gradient in gradients(reading):
-        model = reading.models.get(gradient.model)
+        model = model_of(gradient)
         layers = None if model is None else model.layers
         acting = None if layers is None else sorted(ACT_DIFFERENTLY.intersection(layers))
         for call in calls_in(ast.Module(gradient.tape.block.body, [])):

@@ -29,7 +29,8 @@ def is_exhaustion(error: BaseException) -> bool:
     return bool(names & _SPEAKING) and any(text in str(error).lower() for text in _TEXTS)
 
 
-def first_line(error: BaseException) -> str:
-    """Return what an exception says, short enough for one line of a log."""
-    lines = str(error).strip().splitlines()
-    return (lines[0] if lines else type(error).__name__)[:200]
+def in_one_line(error: BaseException) -> str:
+    """Return what an exception says of memory, short enough for one line of a log."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    telling = [line for line in lines if any(word in line.lower() for word in ("oom", "alloc", "memory"))]
+    return (telling or lines)[0][:200]

@@ -8,7 +8,7 @@ from typing import Any
 
 from anybatch.train.backends import Steps
 from anybatch.train.events import Event, noted
-from anybatch.train.exhaustion import first_line, is_exhaustion
+from anybatch.train.exhaustion import in_one_line, is_exhaustion
 from anybatch.train.inputs import Part
 from anybatch.train.refusals import OneSampleDoesNotFit
 from anybatch.train.split import ladder, larger, part_sizes, smaller
@@ -196,5 +196,5 @@ def _attempt(run: Callable[[], Any]) -> tuple[bool, Any, str]:
     except Exception as error:
         if not is_exhaustion(error):
             raise
-        reason = first_line(error)
+        reason = in_one_line(error)
     return False, None, reason

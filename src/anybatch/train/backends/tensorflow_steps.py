@@ -20,6 +20,7 @@ from anybatch.train.backends.tensorflow_state import (
     moved_by_a_part,
     moved_by_a_step,
     moved_by_the_loss,
+    n_bytes,
 )
 from anybatch.train.backends.tensorflow_terms import (
     COUNT,
@@ -34,14 +35,19 @@ from anybatch.train.backends.tensorflow_terms import (
     terms_of,
 )
 
-ROOM = 3
-"""How many times the bytes of weights and slots an update may take: more than any optimizer of Keras does."""
+ROOM = 2
+"""So many times the bytes of the weights, beside those of weights and slots, an update may take.
+
+Measured over all optimizers of Keras, clipped, averaged and scaled: centered RMSprop takes exactly that.
+"""
 
 ROW = 4096
 """Words in a row of that room: one dimension alone would end at 16 GiB."""
 
 ROOM_FOR_METRICS = 8
 """How many copies of the predictions metrics may take."""
+
+_NOTHING = Undo([])
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +102,11 @@ class Steps:
     def _keeps_all(self) -> bool:
         """Whether all that a whole update moves is kept until it is through.
 
-        So it is where nobody can say when the first weight changes: a step of the model's own, or not traced.
+        So it is where nobody can say when the first weight changes or what that takes: a step or an optimizer
+        of the user's own, or a model that is not traced.
         """
-        return self.model.run_eagerly or overrides(self.model, "train_step")
+        own = not type(self.model.optimizer).__module__.startswith("keras.src")
+        return own or self.model.run_eagerly or overrides(self.model, "train_step")
 
     @cached_property
     def _by_loss(self) -> Undo:
@@ -150,7 +158,8 @@ class Steps:
         totals = {group: sums.total(self._first[group]) for group, sums in self._sums.items()}
         late = behind_each_other(self._seen) if self._late else None
         count = tf.constant(rows)
-        return _undone(self._by_step, lambda: self._finish(totals, self._side, late, count, sizes_were_right))
+        undo = self._by_step if self._keeps_all else _NOTHING
+        return _undone(undo, lambda: self._finish(totals, self._side, late, count, sizes_were_right))
 
     def gradients(self, *, sizes_were_right: bool) -> Gradients:
         """Return the gradients of all parts together, and make no update."""
@@ -197,13 +206,14 @@ class Steps:
             model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
             return model.compute_metrics(x, y, y_pred, sample_weight=weights)
 
-    def _room(self, y_pred: Any) -> list[Any]:
+    def _room(self, seen: Any) -> list[Any]:
         """Take and give back more than update and metrics need; if that fails, nothing was touched."""
         if self.model.jit_compile:
             # compiled, an update is written back only when all of it is there
             return []
-        predicted = sum(tf.size(leaf, tf.int64) for leaf in tf.nest.flatten(y_pred, expand_composites=True))
-        words = ROOM * self._by_step.n_bytes // 8 + predicted * ROOM_FOR_METRICS
+        values = sum(tf.size(leaf, tf.int64) for leaf in _tensors(seen))
+        weights = sum(n_bytes(variable) for variable in self.model.trainable_variables)
+        words = (self._by_step.n_bytes + ROOM * weights) // 8 + values * ROOM_FOR_METRICS
         shape = [tf.cast(words // ROW + 1, tf.int32), ROW]
         return [tf.raw_ops.Empty(shape=shape, dtype=tf.float64, init=False)]
 
@@ -258,10 +268,12 @@ class Steps:
         model, variables = self.model, self.model.trainable_variables
         penalty, gradients = self._gradients(totals, side, sizes_were_right)
         with tf.control_dependencies(_tensors(gradients)):
+            room = self._room(late)
+        with tf.control_dependencies(room):
             model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
-        for layer, sums in zip(self._normed, side[1], strict=True):
-            norms.commit(layer, sums)
-        return self._counted(side, late, rows, penalty)
+            for layer, sums in zip(self._normed, side[1], strict=True):
+                norms.commit(layer, sums)
+            return self._counted(side, late, rows, penalty)
 
     def _gradients(
         self, totals: dict[str, Gradients], side: Any, sizes_were_right: bool

@@ -8,40 +8,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class ModelArrays(Mapping[str, NDArray[Any]]):
-    """Weights, seed generators, metrics and the optimizer's variables, each copied when it is asked for.
+class Snapshot(Mapping[str, NDArray[Any]]):
+    """Weights, seed generators, metrics and the optimizer's variables as they are at one moment.
 
     Keras' own lists hold all of them: `variables` those of layers, seed generators and metrics, the
-    optimizer's its slots, its counter and, under mixed precision, the loss scale.
+    optimizer's its slots, its counter and, under mixed precision, the loss scale. A read shares its memory
+    with the variable until somebody writes to that; so taking one costs next to nothing, and what training
+    overwrites before it is on the disk is copied by the framework.
     """
 
     def __init__(self, model: Any) -> None:
-        self._variables = dict(_named(model))
+        self._values = {name: _read(variable) for name, variable in _named(model)}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        return np.array(self._variables[name])
+        return np.asarray(self._values[name])
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._variables)
+        return iter(self._values)
 
     def __len__(self) -> int:
-        return len(self._variables)
+        return len(self._values)
 
-    @property
-    def n_bytes(self) -> int:
-        """How much memory a copy of all takes."""
-        return sum(
-            int(np.prod(variable.shape)) * np.dtype(_numpy_name(variable.dtype)).itemsize
-            for variable in self._variables.values()
-        )
 
-    def copied(self) -> dict[str, NDArray[Any]]:
-        """Return all of them, as they are at this moment."""
-        return {name: self[name] for name in self}
-
-    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Put arrays back into the variables of the same names, one at a time."""
-        for name, variable in self._variables.items():
+def restore_model(model: Any, arrays: Mapping[str, NDArray[Any]], *, only: str = "") -> None:
+    """Put arrays back into the variables of the same names, one at a time; `only`: those that begin so."""
+    for name, variable in _named(model):
+        if name.startswith(only):
             variable.assign(arrays[name])
 
 
@@ -49,33 +41,39 @@ def model_identity(model: Any) -> str:
     """Return what has to be the same for arrays to fit a model: its variables' names, shapes and types."""
     trainable = {id(variable) for variable in model.trainable_variables}
     told = [
-        f"{variable.path} {tuple(variable.shape)} {variable.dtype} {id(variable) in trainable}"
+        f"{_plain(variable.path)} {tuple(variable.shape)} {variable.dtype} {id(variable) in trainable}"
         for variable in model.variables
         if "seed_generator" not in variable.path
     ]
     weights = sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
     digest = sha256("\n".join(told).encode()).hexdigest()[:8]
-    optimizer = type(model.optimizer).__name__
-    return f"{len(told)} variables with {weights:,} weights ({digest}) and {optimizer}"
+    return f"{weights:,} weights in {len(told)} variables ({digest}) with {type(model.optimizer).__name__}"
 
 
 def _named(model: Any) -> Iterator[tuple[str, Any]]:
     seen: set[int] = set()
     lists = {
-        "model": model.variables,
         "metrics": model.metrics_variables,
+        "model": model.variables,
         "optimizer": model.optimizer.variables if model.optimizer is not None else [],
     }
     for owner, variables in lists.items():
-        number = 0
-        for variable in variables:
-            if id(variable) in seen:
-                continue
-            seen.add(id(variable))
-            # paths can occur twice, numbers cannot
-            yield f"{owner}/{number:04}/{variable.path}", variable
-            number += 1
+        fresh = [variable for variable in variables if id(variable) not in seen]
+        seen.update(id(variable) for variable in fresh)
+        # by number: paths can occur twice, and count up when a model is built twice in one process
+        yield from ((f"{owner}/{number:05}", variable) for number, variable in enumerate(fresh))
 
 
-def _numpy_name(dtype: str) -> str:
-    return {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}.get(dtype, dtype)
+def _read(variable: Any) -> Any:
+    value = variable.value
+    read = getattr(value, "read_value", None)
+    return value if read is None else read()
+
+
+def _plain(path: str) -> str:
+    """Return a variable's path without the numbers that Keras counts up: `dense_3/kernel` is `dense/kernel`.
+
+    >>> _plain("dense_3/kernel")
+    'dense/kernel'
+    """
+    return "/".join(part.rstrip("0123456789").rstrip("_") for part in path.split("/"))

@@ -4,9 +4,10 @@ from typing import Any
 
 from anybatch.stream import Stream
 from anybatch.train.backends import backend_of
+from anybatch.train.checkpoint_keeper import Keeper
 from anybatch.train.epochs import Epochs
 from anybatch.train.inputs import Source, StreamSource
-from anybatch.train.routes import continued, planned
+from anybatch.train.routes import planned
 from anybatch.train.session import Session
 
 DEFAULT_BATCH_SIZE = 32
@@ -46,7 +47,6 @@ def fit(
     """
     backend = backend_of(model)
     backend.check_model(model, batch_size)
-    continued(checkpoint, resume)
     if validation_split and validation_data is None:
         (x, y, sample_weight), validation_data = backend.validation_split(
             x, y, sample_weight, validation_split
@@ -61,9 +61,10 @@ def fit(
         shuffle=shuffle,
         class_weight=class_weight,
     )
-    plan = planned(source, micro_batch_size, memory, device_memory)
+    keeper = Keeper(model, source, checkpoint, resume=resume, epochs=epochs)
+    plan = keeper.bounded(planned(source, micro_batch_size, memory, device_memory))
     session = Session(model, plan.micro_batch_size)
-    training = Epochs(source, steps_per_epoch)
+    training = keeper.epochs(steps_per_epoch)
     validation = None
     if validation_data is not None:
         validation = _Validation(
@@ -78,6 +79,7 @@ def fit(
         epochs=epochs,
         steps=training.length,
     )
+    callbacks = keeper.watching(callbacks, session)
     model.stop_training = False
     callbacks.on_train_begin()
     logs: Any = None

@@ -1,6 +1,4 @@
-"""Where the memory limit, the plan and checkpoints enter `fit`."""
-
-from typing import Any
+"""Where the memory limit and the plan enter `fit`."""
 
 from anybatch.train.inputs import Source
 from anybatch.train.plans import Plan
@@ -32,10 +30,3 @@ def _parts(batch_size: int | None, micro_batch_size: int | str) -> int | None:
     if batch_size is None:
         return None
     return 1 if not isinstance(micro_batch_size, int) else -(-batch_size // min(micro_batch_size, batch_size))
-
-
-def continued(checkpoint: Any, resume: bool) -> None:
-    """Continue a stopped run. Nothing is kept yet, so asking for it is refused."""
-    if checkpoint is not None:
-        raise NotImplementedError(f"checkpoint={checkpoint!r}: runs cannot be continued yet; leave it out")
-    del resume

@@ -1,0 +1,238 @@
+"""What happens around every update of `fit` besides training: signs of life, and the state on disk."""
+
+import warnings
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from anybatch.errors import AnybatchWarning
+from anybatch.handover import Heartbeat, Json, Orders, Pulse, received_orders
+from anybatch.memory import held
+from anybatch.train.backends import backend_of
+from anybatch.train.checkpoint import Checkpoint
+from anybatch.train.checkpoint_callbacks import Memories
+from anybatch.train.checkpoint_files import State
+from anybatch.train.checkpoint_model import Snapshot, model_identity, restore_model
+from anybatch.train.checkpoint_places import ContinuedEpochs, Placed, placed
+from anybatch.train.checkpoint_random import random_state, restore_random
+from anybatch.train.epochs import Epochs
+from anybatch.train.inputs import Source
+from anybatch.train.plans import Plan
+from anybatch.train.session import Session
+
+_FITS = count(1)
+_OPEN: dict[Path, Checkpoint] = {}
+"""Folders this process holds: a `fit` that was interrupted leaves its own to the next."""
+
+
+class Keeper:
+    """The state of one `fit`: where it comes from, and where it is written to."""
+
+    def __init__(self, model: Any, source: Source, folder: Any, *, resume: bool, epochs: int) -> None:
+        orders = received_orders()
+        folder = _folder(folder, orders)
+        self.model = model
+        self.epochs_wanted = epochs
+        self.counts_steps = False
+        """Whether a pass over the data goes on from epoch to epoch."""
+        self.source: Source | Placed = source
+        self._orders = orders or Orders()
+        self._checkpoint: Checkpoint | None = None
+        self.state: State | None = None
+        if folder is not None:
+            self.source = known = placed(source)
+            self._build(known)
+            self._checkpoint = _opened(folder, self._identity(), resume)
+            self.state = self._checkpoint.latest()
+            self._prepare()
+
+    def _build(self, source: Placed) -> None:
+        """Create every variable, those of metrics and optimizer too: there has to be something to restore."""
+        part = source.first_part()
+        if part is not None:
+            backend_of(self.model).build(self.model, part)
+
+    def _identity(self) -> dict[str, str]:
+        source: Any = self.source
+        return {
+            "model": model_identity(self.model),
+            "batch size": str(source.batch_size),
+            "data": source.described(),
+        }
+
+    def _prepare(self) -> None:
+        source: Any = self.source
+        if not source.exact:
+            text = "this data cannot say where it stands; a continued run reads it again up to the batch"
+            warnings.warn(
+                f"{text}, which is exact if it comes in the same order", AnybatchWarning, stacklevel=4
+            )
+        if self.state is not None and self.state.facts["place"] is not None:
+            source.go_on_from(self.state.facts["place"])
+
+    @property
+    def batches_done(self) -> int:
+        """How many batches of the first epoch were made before."""
+        return 0 if self.state is None else int(self.state.facts["batch"])
+
+    def epochs(self, steps: int | None) -> Epochs:
+        """Return what is left of the epochs."""
+        self.counts_steps = steps is not None
+        return ContinuedEpochs(self.source, steps, self.batches_done)
+
+    def bounded(self, plan: Plan) -> Plan:
+        """Return a plan whose parts are no larger than the supervisor allows."""
+        most, batch = self._orders.largest_part, plan.batch_size
+        part = min(filter(None, (plan.micro_batch_size, most)), default=None)
+        if most is None or part == plan.micro_batch_size:
+            return plan
+        return replace(plan, micro_batch_size=part, parts=batch and part and -(-batch // part))
+
+    def watching(self, callbacks: Any, session: Session) -> "Watching":
+        """Return callbacks that keep the state besides."""
+        return Watching(self, callbacks, session)
+
+    def save(self, state: State, *, last: bool) -> None:
+        """Write a state: the last one at once, others while training goes on."""
+        if self._checkpoint is None:
+            return
+        if last:
+            self._checkpoint.save_now(state)
+        else:
+            self._checkpoint.save_later(state)
+
+    def close(self) -> None:
+        """Wait for what is being written, and let the folder go."""
+        if self._checkpoint is not None:
+            self._checkpoint.close()
+
+    def due(self) -> bool:
+        """Whether it is time for another state."""
+        return self._checkpoint is not None and self._checkpoint.due()
+
+    @property
+    def keeps(self) -> bool:
+        """Whether anything is written at all."""
+        return self._checkpoint is not None
+
+
+class Watching:
+    """A list of callbacks, and behind each of its calls the keeper's own work."""
+
+    def __init__(self, keeper: Keeper, callbacks: Any, session: Session) -> None:
+        self._keeper = keeper
+        self._callbacks = callbacks
+        self._session = session
+        self._model = keeper.model
+        self._heart = Heartbeat.of_this_process()
+        self._offset = keeper.batches_done
+        self._epoch = 0
+        self._step = 0 if keeper.state is None else keeper.state.step
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._callbacks, name)
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self._callbacks.on_train_begin(logs)
+        self._memories = Memories(self._callbacks.callbacks)
+        state = self._keeper.state
+        if state is not None:
+            restore_model(self._model, state.arrays)
+            self._memories.restore(state.facts, state.arrays)
+            restore_random(state.facts["random"])
+            stopped = state.facts["stopped"]
+            self._model._initial_epoch = self._keeper.epochs_wanted if stopped else state.facts["epoch"]  # noqa: SLF001
+        self._beat(now=True)
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self._epoch = epoch
+        self._callbacks.on_epoch_begin(epoch, logs)
+        state = self._keeper.state
+        if state is not None and self._offset:
+            # beginning an epoch has reset what the interrupted one had counted
+            restore_model(self._model, state.arrays, only="metrics/")
+            self._memories.restore(state.facts, state.arrays)
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        self._callbacks.on_train_batch_begin(batch + self._offset, logs)
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        done = batch + self._offset + 1
+        self._callbacks.on_train_batch_end(done - 1, logs)
+        self._step += self._model.steps_per_execution
+        self._beat()
+        # behind the last batch the epoch is not over: validation and callbacks come first
+        if self._keeper.due() and done != self._keeper.source.num_batches:
+            self._save(self._epoch, done)
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        self._callbacks.on_test_batch_end(batch, logs)
+        self._beat()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self._callbacks.on_epoch_end(epoch, logs)
+        self._offset = 0
+        self._epoch = epoch + 1
+        if self._keeper.due():
+            self._save(self._epoch, 0)
+
+    def on_train_end(self, logs: Any = None) -> None:
+        self._callbacks.on_train_end(logs)
+        before = self._keeper.state
+        if self._keeper.keeps and (before is None or before.step != self._step):
+            self._save(self._epoch or self._keeper.epochs_wanted, 0, last=True)
+        self._keeper.close()
+        # Keras starts every later fit there
+        self._model._initial_epoch = None  # noqa: SLF001
+        self._beat(training=False, now=True)
+
+    def _save(self, epoch: int, batch: int, *, last: bool = False) -> None:
+        source: Any = self._keeper.source
+        remembered, arrays = self._memories.state()
+        facts: Json = {
+            "epoch": epoch,
+            "batch": batch,
+            "place": source.place() if batch or (self._keeper.counts_steps and not last) else None,
+            "stopped": bool(self._model.stop_training),
+            "random": random_state(),
+            **remembered,
+        }
+        self._keeper.save(State(self._step, facts, {**_read(Snapshot(self._model)), **arrays}), last=last)
+
+    def _beat(self, *, training: bool = True, now: bool = False) -> None:
+        if not now and not self._heart.due():
+            return
+        size = self._session.transaction.size
+        batch_size = self._keeper.source.batch_size or 0
+        pulse = Pulse(
+            step=self._step,
+            epoch=self._epoch,
+            batch_size=batch_size,
+            part=size.now or batch_size,
+            held_bytes=held().counted_bytes,
+            training=training,
+        )
+        self._heart.beat(pulse, now=now)
+
+
+def _read(snapshot: Snapshot) -> dict[str, Any]:
+    return {name: snapshot[name] for name in snapshot}
+
+
+def _folder(given: Any, orders: Orders | None) -> Path | None:
+    if given is not None:
+        return Path(given)
+    if orders is None or orders.state_folder is None:
+        return None
+    # the fits of a script come in the same order each time it is run
+    return Path(orders.state_folder) / f"fit-{next(_FITS)}"
+
+
+def _opened(folder: Path, identity: dict[str, str], resume: bool) -> Checkpoint:
+    folder = folder.resolve()
+    left_open = _OPEN.pop(folder, None)
+    if left_open is not None:
+        left_open.close()
+    _OPEN[folder] = Checkpoint.open(folder, identity, resume=resume)
+    return _OPEN[folder]

@@ -4,7 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from anybatch.doctor import Diagnosis, diagnose, lint
+    from anybatch.doctor import Diagnosis, diagnose
+    from anybatch.doctor.lint import lint
+    from anybatch.doctor.sweep import Sweep, sweep
     from anybatch.errors import AnybatchError, AnybatchWarning
     from anybatch.records import Bytes, Numbers, Ragged, Raw, Sequence, infer_features
     from anybatch.records.write import write
@@ -27,6 +29,7 @@ _HOMES = {
     "Raw": "records",
     "Sequence": "records",
     "Stream": "stream",
+    "Sweep": "doctor",
     "check_exact": "train",
     "concat": "stream",
     "diagnose": "doctor",
@@ -39,6 +42,7 @@ _HOMES = {
     "mix": "stream",
     "predict": "train",
     "read": "stream",
+    "sweep": "doctor",
     "write": "records",
 }
 
@@ -53,6 +57,7 @@ __all__ = [
     "Raw",
     "Sequence",
     "Stream",
+    "Sweep",
     "check_exact",
     "concat",
     "diagnose",
@@ -65,6 +70,7 @@ __all__ = [
     "mix",
     "predict",
     "read",
+    "sweep",
     "write",
 ]
 

@@ -21,6 +21,7 @@ def page(diagnosis: "Diagnosis") -> str:
         verdict=diagnosis.verdict,
         looked_at=diagnosis.looked_at,
         findings=diagnosis.findings,
+        table=None,
         plots=plots(facts, diagnosis.asked),
         shards=facts.shards,
         document=diagnosis.to_json(),

@@ -1,0 +1,75 @@
+"""`anybatch sweep`: several batch sizes, each from the same fresh weights."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from anybatch.cli.arguments import JsonOption
+from anybatch.cli.failures import FINE, complain, reported
+from anybatch.cli.report import print_json, print_table, say
+
+if TYPE_CHECKING:
+    from anybatch.doctor.sweep import Trial
+
+EXAMPLE = "Example:  anybatch sweep train.py:build --batch-sizes 32,128,512 --samples 50000 --html sweep.html"
+
+
+@reported
+def sweep(
+    built: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE:FUNCTION",
+            help="What returns a compiled model and a stream of (x, y).",
+            show_default=False,
+        ),
+    ],
+    *,
+    batch_sizes: Annotated[str, typer.Option(metavar="N,N,…", help="The sizes to compare.")] = "32,128,512",
+    samples: Annotated[int, typer.Option(min=1, help="How many samples each size trains on.")] = 10_000,
+    html: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page to look at.")] = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Train a fresh model at each batch size over the same number of samples, and say which to take.
+
+    Per size: samples/s, peak memory, the loss on the same records, and the gradient noise scale.
+
+    Exit code: 0 done, 2 could not do it.
+    """
+    from anybatch.cli.models import called
+    from anybatch.doctor import sweep as compare
+    from anybatch.doctor.sweep import HEADERS
+
+    _, data = _pair(called(built), built)
+    found = compare(
+        lambda: _pair(called(built), built)[0],
+        data,
+        _sizes(batch_sizes),
+        samples=samples,
+        progress=None if as_json else _tell,
+    )
+    if html:
+        found.to_html(html)
+    if as_json:
+        print_json(found.document())
+    else:
+        print_table(f"{found.samples:,} samples each", HEADERS, found.rows())
+        say(found.verdict)
+    return FINE
+
+
+def _pair(made: Any, named: str) -> tuple[Any, Any]:
+    if not isinstance(made, tuple) or len(made) != 2:
+        raise ValueError(f"`{named}` returned {type(made).__name__}; sweep needs (model, stream)")
+    return made
+
+
+def _sizes(text: str) -> list[int]:
+    try:
+        return [int(one) for one in text.split(",")]
+    except ValueError:
+        raise ValueError(f"`{text}` is no list of batch sizes; write 32,128,512") from None
+
+
+def _tell(trial: "Trial") -> None:
+    complain(f"batch {trial.batch_size:,}: loss {trial.loss:.4g}, {trial.samples_per_second:,.0f} samples/s")

@@ -1,0 +1,110 @@
+"""A sweep trains every size from the same weights, over the same samples, and recommends with a reason."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import anybatch as ab
+from anybatch.cli import app
+from anybatch.doctor.noise import noise_of
+from anybatch.doctor.sweep.judgement import recommended
+from anybatch.doctor.sweep.trials import Trial, batched
+
+BUILD = """
+import keras
+import numpy as np
+import anybatch as ab
+
+def build():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(512, 4)).astype("float32")
+    y = x @ np.array([[1.0], [-2.0], [0.5], [3.0]], "float32")
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.02), "mse")
+    return model, ab.from_arrays((x, y)).shuffle(seed=1)
+"""
+
+
+@pytest.fixture(scope="module")
+def built():
+    names = {}
+    exec(BUILD, names)
+    return names["build"]
+
+
+@pytest.fixture(scope="module")
+def found(built):
+    return ab.sweep(lambda: built()[0], built()[1], [8, 64, 64], samples=512, validation=built()[1])
+
+
+def test_every_size_sees_the_same_number_of_samples(found):
+    assert [(one.batch_size, one.updates) for one in found.trials] == [(8, 64), (64, 8), (64, 8)]
+
+
+def test_the_same_size_twice_gives_the_same_loss_as_both_start_from_the_same_weights(found):
+    _, one, other = found.trials
+    assert one.loss == pytest.approx(other.loss, rel=1e-6)
+    assert one.noise_scale == pytest.approx(other.noise_scale, rel=1e-4)
+
+
+def test_more_updates_learn_more_on_an_easy_problem(found):
+    assert found.trials[0].loss < found.trials[1].loss
+    assert found.recommended == 8
+    assert "loss" in found.why
+
+
+def test_a_sweep_is_told_to_programs_and_as_a_page(found, tmp_path):
+    told = json.loads(found.to_json())
+    assert told["recommended"] == 8
+    assert [one["batch_size"] for one in told["trials"]] == [8, 64, 64]
+    found.to_html(tmp_path / "sweep.html")
+    assert "Take a batch of 8" in (tmp_path / "sweep.html").read_text()
+
+
+def test_a_stream_with_a_batch_of_its_own_is_batched_anew():
+    stream = ab.from_arrays({"x": np.arange(100)}).batch(7).map(lambda batch: batch["x"])
+    assert [len(one) for one in batched(stream, 50, 20)] == [20, 20, 20]
+    assert [len(one["x"]) for one in batched(ab.from_arrays({"x": np.arange(100)}), 50, 20)] == [20, 20, 10]
+
+
+def trial(size, speed, loss):
+    return Trial(size, 10, speed, 0, loss, None, None)
+
+
+def test_the_fastest_of_those_that_learnt_alike_is_recommended():
+    chosen, why = recommended([trial(8, 10.0, 0.500), trial(32, 30.0, 0.505), trial(512, 99.0, 0.9)])
+    assert chosen.batch_size == 32
+    assert "0.5 at 8" in why
+
+
+def test_a_loss_that_is_no_number_is_never_recommended():
+    assert recommended([trial(8, 10.0, 0.5), trial(512, 99.0, float("nan"))])[0].batch_size == 8
+
+
+@pytest.mark.parametrize("sizes", [[16] * 40, [5, 11, 16, 32] * 20])
+def test_the_noise_scale_is_that_of_the_draws(sizes):
+    rng = np.random.default_rng(0)
+    signal = np.full(2000, 0.1)
+    parts = [signal + rng.normal(scale=2.0, size=(size, 2000)).mean(axis=0) for size in sizes]
+    assert noise_of(parts, sizes).scale == pytest.approx(2.0**2 / 0.1**2, rel=0.15)
+
+
+def test_one_part_tells_no_noise():
+    assert noise_of([np.ones(3)], [4]) is None
+
+
+def test_the_command_prints_the_table_and_the_reason(tmp_path):
+    (tmp_path / "train.py").write_text(BUILD)
+    arguments = ["sweep", f"{tmp_path}/train.py:build", "--batch-sizes", "16,128", "--samples", "256"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert "Take a batch of 16" in result.stdout
+
+
+def test_the_command_refuses_what_is_no_list_of_sizes(tmp_path):
+    (tmp_path / "train.py").write_text(BUILD)
+    result = CliRunner().invoke(app, ["sweep", f"{tmp_path}/train.py:build", "--batch-sizes", "many"])
+    assert result.exit_code == 2
+    assert "32,128,512" in result.stderr

@@ -1,7 +1,6 @@
 """Streams for TensorFlow: as a `tf.data.Dataset`, or as eager tensors. Dense columns are not copied."""
 
 import itertools
-import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -12,19 +11,15 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from anybatch.errors import AnybatchError
-from anybatch.records import BytesColumn, RaggedColumn, aligned_copy, aligned_empty, is_aligned
-from anybatch.stream.batch import Batch
+from anybatch.records import RaggedColumn, aligned_copy, aligned_empty, is_aligned
 from anybatch.stream.chunk import close
-from anybatch.stream.declared import declared, length_is_certain, rows_of_every_batch
+from anybatch.stream.declared import length_is_certain
+from anybatch.stream.interop.tensorflow_specs import Spec, bytes_of_a_batch, specs_found, specs_given
 from anybatch.stream.iterator import StreamIterator
-from anybatch.stream.layout import Dense, Layout, Lists, as_lists, layout_of, named_leaves
-from anybatch.stream.lifted import every_stage
+from anybatch.stream.layout import as_lists, named_leaves
 from anybatch.stream.run import Run
 from anybatch.stream.stage import Endless, Stage
 from anybatch.stream.structure import Structure, as_columns, mapped
-
-Spec: TypeAlias = Any
-"""A `tf.TensorSpec` or a `tf.RaggedTensorSpec`."""
 
 Begin: TypeAlias = Callable[[int], Run]
 """A new run of a given epoch."""
@@ -34,9 +29,6 @@ _SMALL_BYTES = 64 << 10
 _BATCHES_PER_CALL = 8
 # and none waits longer than this for the others
 _SECONDS_PER_CALL = 0.002
-
-_PEEKED = 3
-_USUAL_LENGTH = 32
 
 
 class ShapeDiffers(AnybatchError, ValueError):
@@ -78,7 +70,10 @@ def tensor(leaf: Any) -> Any:
 
 def dataset(stage: Stage, begin: Begin, element_spec: Structure = None) -> Any:
     """Return a `tf.data.Dataset` of a stage's elements, each iteration of which is the next epoch."""
-    specs = _given(element_spec, stage) if element_spec is not None else _found(stage)
+    if element_spec is None:
+        specs = specs_found(stage, lambda one: _elements(one, Run()))
+    else:
+        specs = specs_given(element_spec, stage)
     bridge = _Bridge(specs)
     epochs = itertools.count()
 
@@ -86,7 +81,7 @@ def dataset(stage: Stage, begin: Begin, element_spec: Structure = None) -> Any:
         with closing(_elements(stage, begin(next(epochs)))) as elements:  # type: ignore[type-var]
             yield from map(bridge.arrays, elements)
 
-    if stage.batched and bridge.is_dense and _bytes_of_batch(specs, stage) < _SMALL_BYTES:
+    if stage.batched and bridge.is_dense and bytes_of_a_batch(specs, stage) < _SMALL_BYTES:
         found = bridge.several_at_a_time(arrays)
     else:
         found = bridge.one_at_a_time(arrays)
@@ -283,83 +278,3 @@ def _with_length(elements: Any, stage: Stage) -> Any:
     except TypeError:
         length = None
     return elements if length is None else elements.apply(tf.data.experimental.assert_cardinality(length))
-
-
-def _found(stage: Stage) -> Structure:
-    """Return the specs of columns: by the features, or by the first elements where functions decide."""
-    layouts = declared(stage)
-    rows = rows_of_every_batch(stage)
-    if layouts is not None:
-        return mapped(lambda layout: _spec(layout, rows), layouts)
-    with closing(_elements(stage, Run())) as elements:  # type: ignore[type-var]
-        peeked = [
-            mapped(lambda leaf: _observed(leaf, rows), one) for one in itertools.islice(elements, _PEEKED)
-        ]
-    if not peeked:
-        raise ValueError("the stream has no elements to tell shapes from; to_tf(element_spec=...) says them")
-    return mapped(_common, *peeked)
-
-
-def _common(first: Spec, *others: Spec) -> Spec:
-    found = first.most_specific_common_supertype(others)
-    if found is None:
-        raise ValueError(f"the first elements are {first} and {others[0]}, which no tf.data.Dataset can hold")
-    return found
-
-
-def _observed(leaf: Any, rows: int | None) -> Spec:
-    if isinstance(leaf, BytesColumn | RaggedColumn):
-        return _spec(layout_of(leaf, ""), rows)
-    array = np.asarray(leaf)
-    if not array.ndim:
-        return tf.TensorSpec((), _dtype(array.dtype))
-    return tf.TensorSpec([rows if array.shape[0] == rows else None, *array.shape[1:]], _dtype(array.dtype))
-
-
-def _spec(layout: Layout, rows: int | None) -> Spec:
-    depth = 0
-    while isinstance(layout, Lists):
-        layout, depth = layout.values, depth + 1
-    dtype = _dtype(layout.dtype) if isinstance(layout, Dense) else tf.string
-    if not depth:
-        return tf.TensorSpec([rows, *layout.shape], dtype)
-    return tf.RaggedTensorSpec([rows, *[None] * depth, *layout.shape], dtype, depth, tf.int64)
-
-
-def _dtype(dtype: np.dtype[Any]) -> Any:
-    if dtype.kind in "OSU":
-        return tf.string
-    try:
-        return tf.as_dtype(dtype)
-    except TypeError:
-        raise ValueError(f"TensorFlow has no tensors of {dtype}; map it to a type that it has") from None
-
-
-def _given(element_spec: Structure, stage: Stage) -> Structure:
-    """Return the specs of columns that a user has said."""
-    if stage.batched:
-        return element_spec
-    return mapped(_of_rows, element_spec)
-
-
-def _of_rows(spec: Spec) -> Spec:
-    """Return the spec of a column with such rows."""
-    shape = [None, *spec.shape]
-    if isinstance(spec, tf.RaggedTensorSpec):
-        return tf.RaggedTensorSpec(shape, spec.dtype, spec.ragged_rank + 1, spec.row_splits_dtype)
-    if spec.shape.rank and spec.shape[0] is None:
-        return tf.RaggedTensorSpec(shape, spec.dtype, 1, tf.int64)
-    return tf.TensorSpec(shape, spec.dtype)
-
-
-def _bytes_of_batch(specs: Structure, stage: Stage) -> int:
-    rows = max((one.size for one in every_stage(stage) if isinstance(one, Batch)), default=1)
-    return sum(_guessed_bytes(spec, rows) for _, spec in named_leaves(specs))
-
-
-def _guessed_bytes(spec: Spec, rows: int) -> int:
-    if spec.shape.rank is None:
-        return _SMALL_BYTES
-    sizes = [rows, *spec.shape[1:]] if spec.shape.rank else []
-    each = _USUAL_LENGTH if spec.dtype == tf.string else spec.dtype.size
-    return each * math.prod(_USUAL_LENGTH if size is None else size for size in sizes)

@@ -24,6 +24,8 @@ class Event:
     def __str__(self) -> str:
         if self.kind == "grown":
             return f"step {self.step}: parts of {self.next_rows} rows are tried again, {self.rows} before"
+        if self.phase == "commit":
+            return f"step {self.step}: memory ran out in the update, which is done again: {self.reason}"
         return (
             f"step {self.step}: memory ran out in a {self.phase} of {self.rows} rows, "
             f"goes on with {self.next_rows}: {self.reason}"

@@ -1,5 +1,7 @@
 """Which exceptions mean that memory ran out."""
 
+import re
+
 _NAMES = {"ResourceExhaustedError", "OutOfMemoryError"}
 """TensorFlow's and PyTorch's, by name: no framework is imported to recognise its errors."""
 
@@ -11,6 +13,8 @@ _TEXTS = (
     "resource_exhausted",
     "out of memory",
 )
+_TELLING = re.compile(r"\bOOM\b|\balloc|\bmemory\b", re.IGNORECASE)
+
 _SPEAKING = {"InternalError", "UnknownError", "XlaRuntimeError", "JaxRuntimeError", "RuntimeError"}
 """Errors of many causes: only their text tells."""
 
@@ -32,5 +36,5 @@ def is_exhaustion(error: BaseException) -> bool:
 def in_one_line(error: BaseException) -> str:
     """Return what an exception says of memory, short enough for one line of a log."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-    telling = [line for line in lines if any(word in line.lower() for word in ("oom", "alloc", "memory"))]
+    telling = [line for line in lines if _TELLING.search(line)]
     return (telling or lines)[0][:200]

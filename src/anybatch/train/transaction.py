@@ -1,5 +1,6 @@
 """One update as a transaction: memory may run out anywhere in it, at the cost of the unfinished part."""
 
+import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
@@ -124,7 +125,7 @@ class Transaction:
             lambda part, n: steps.add_test_part(self._columns.tensors(part), n / expected),
             "test",
         )
-        return self._committed(lambda: steps.commit_test(seen))
+        return self._committed(lambda _careful: steps.commit_test(seen))
 
     def predict(self, parts: Iterator[Part]) -> list[Any]:
         """Return what the model predicts for the parts of a batch."""
@@ -145,20 +146,23 @@ class Transaction:
             lambda part, n: steps.add_part(self._columns.tensors(part), n / expected),
             "part",
         )
-        return self._committed(lambda: steps.commit(rows, sizes_were_right=rows == expected))
+        return self._committed(
+            lambda careful: steps.commit(rows, sizes_were_right=rows == expected, careful=careful)
+        )
 
     def _all_parts(self, parts: Iterator[Part], run: Callable[[Any, int], None], phase: str) -> int:
         """Run all parts, and return how many rows they had."""
         return sum(in_pieces(columns, run, self._columns, self.size, phase) for columns, _ in parts)
 
-    def _committed(self, commit: Callable[[], Any]) -> Any:
-        """Commit; if memory runs out there, once more: everything but the sums has been let go by then."""
+    def _committed(self, commit: Callable[[bool], Any]) -> Any:
+        """Commit; if memory runs out there, once more, carefully: all but the sums is let go by then."""
         reason = ""
-        for _ in range(2):
-            done, logs, reason = _attempt(commit)
+        for careful in (False, True):
+            done, logs, reason = _attempt(partial(commit, careful))
             if done:
                 return logs
             noted(self.size.events, Event("exhausted", "commit", self.size.step, 0, 0, reason))
+            gc.collect()
         raise OneSampleDoesNotFit("commit", None, None, reason)
 
     def _tried(self, run: Callable[[], Any], rows: int, phase: str) -> tuple[bool, Any]:

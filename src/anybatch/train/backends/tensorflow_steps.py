@@ -153,13 +153,20 @@ class Steps:
         fraction = tf.constant(share, tf.float64)
         _undone(self._by_part, lambda: self._remember(*self._test_part(part, fraction)))
 
-    def commit(self, rows: int, *, sizes_were_right: bool) -> Any:
-        """Make the update of all parts together, and return the logs."""
+    def commit(self, rows: int, *, sizes_were_right: bool, careful: bool = False) -> Any:
+        """Make the update of all parts together, and return the logs.
+
+        Room for all of it is taken first; `careful`: what it changes is kept instead, which takes less room
+        and more time.
+        """
         totals = {group: sums.total(self._first[group]) for group, sums in self._sums.items()}
         late = behind_each_other(self._seen) if self._late else None
         count = tf.constant(rows)
-        undo = self._by_step if self._keeps_all else _NOTHING
-        return _undone(undo, lambda: self._finish(totals, self._side, late, count, sizes_were_right))
+        keeping = careful or self._keeps_all
+        undo = self._by_step if keeping else _NOTHING
+        return _undone(
+            undo, lambda: self._finish(totals, self._side, (late, count), sizes_were_right, keeping)
+        )
 
     def gradients(self, *, sizes_were_right: bool) -> Gradients:
         """Return the gradients of all parts together, and make no update."""
@@ -263,12 +270,18 @@ class Steps:
         ]
 
     def _update(
-        self, totals: dict[str, Gradients], side: Any, late: Any, rows: Any, sizes_were_right: bool
+        self,
+        totals: dict[str, Gradients],
+        side: Any,
+        counting: tuple[Any, Any],
+        sizes_were_right: bool,
+        kept: bool,
     ) -> Any:
+        late, rows = counting
         model, variables = self.model, self.model.trainable_variables
         penalty, gradients = self._gradients(totals, side, sizes_were_right)
         with tf.control_dependencies(_tensors(gradients)):
-            room = self._room(late)
+            room = [] if kept else self._room(late)
         with tf.control_dependencies(room):
             model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
             for layer, sums in zip(self._normed, side[1], strict=True):

@@ -1,0 +1,178 @@
+"""Trains while memory runs out for real, in a process whose tensors are capped; prints what came of it.
+
+TensorFlow's own allocator on a CPU can be capped by an undocumented variable, so that running out is an exception
+at a moment of one's choice. Somebody who holds memory meanwhile makes it run out where a test wants it to.
+"""
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+CAP_MB = 96
+CAP = {
+    "TF_CPU_ALLOCATOR_USE_BFC": "1",
+    "TF_CPU_BFC_MEM_LIMIT_IN_MB": str(CAP_MB),
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+}
+BATCH = 1024
+STEPS = 4
+
+
+class Holder:
+    """Holds all memory but so much, until it is told to let go."""
+
+    def __init__(self) -> None:
+        self.held: list[Any] = []
+
+    def leave(self, megabytes: float) -> None:
+        import tensorflow as tf
+
+        used = tf.config.experimental.get_memory_info("CPU:0")["current"]
+        rest = (CAP_MB << 20) - used - int(megabytes * 2**20)
+        # in pieces: free memory need not be in one
+        while rest > 1 << 18:
+            piece = min(rest, 1 << 20)
+            try:
+                self.held.append(tf.raw_ops.Empty(shape=[piece], dtype=tf.uint8, init=False))
+            except tf.errors.ResourceExhaustedError:
+                return
+            rest -= piece
+
+    def let_go(self) -> None:
+        self.held.clear()
+
+
+class LettingGo(logging.Handler):
+    """Lets go when the log says that memory ran out."""
+
+    def __init__(self, holder: Holder) -> None:
+        super().__init__()
+        self._holder = holder
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._holder.let_go()
+
+
+def wide() -> Any:
+    """Few weights and many activations: splitting helps."""
+    import keras
+
+    keras.utils.set_random_seed(1)
+    layers = [keras.layers.Dense(2048, activation="tanh"), keras.layers.Dropout(0.0), keras.layers.Dense(1)]
+    model = keras.Sequential([keras.Input((32,)), *layers])
+    model.compile(keras.optimizers.Adam(0.01), "mse", metrics=["mae"])
+    return model
+
+
+def heavy() -> Any:
+    """Many weights and few activations: the update needs most."""
+    import keras
+
+    keras.utils.set_random_seed(1)
+    layers = [keras.layers.Dense(1200), keras.layers.Dense(1200), keras.layers.Dense(1)]
+    model = keras.Sequential([keras.Input((32,)), *layers])
+    model.compile(keras.optimizers.Adam(0.01), "mse", metrics=["mae"])
+    return model
+
+
+def batches() -> list[Any]:
+    import numpy as np
+
+    random = np.random.default_rng(2)
+    return [
+        (random.normal(size=(BATCH, 32)).astype("float32"), random.normal(size=(BATCH, 1)).astype("float32"))
+        for _ in range(STEPS)
+    ]
+
+
+def trained(model: Any, micro: int | None, at: str, leave: float) -> dict[str, Any]:
+    """Train a few updates by parts; before the part named by `at` of the third update, memory gets short."""
+    from anybatch.train.session import Session
+
+    session, holder = Session(model, micro), Holder()
+    letting_go = LettingGo(holder)
+    if at == "commit":
+        logging.getLogger("anybatch.train").addHandler(letting_go)
+    for step, batch in enumerate(batches()):
+        parts = pieces(batch, micro or BATCH, at if step == 2 else "", holder, leave)
+        session.transaction.update(parts, BATCH)
+        holder.let_go()
+    logging.getLogger("anybatch.train").removeHandler(letting_go)
+    return {
+        "weights": [float(abs(weight).sum()) for weight in model.get_weights()],
+        "slots": [float(abs(slot.numpy()).sum()) for slot in model.optimizer.variables],
+        "metrics": {name: float(value) for name, value in model.get_metrics_result().items()},
+        "events": [[event.kind, event.phase] for event in session.events],
+    }
+
+
+def pieces(batch: Any, most: int, at: str, holder: Holder, leave: float) -> Iterator[Any]:
+    x, y = batch
+    starts = list(range(0, BATCH, most))
+    moments = {"first": 0, "middle": len(starts) // 2, "last": len(starts) - 1}
+    for number, start in enumerate(starts):
+        if moments.get(at) == number:
+            holder.leave(leave)
+        yield (x[start : start + most], y[start : start + most]), start + most >= BATCH
+    if at == "commit":
+        holder.leave(leave)
+
+
+def validated(leave: float) -> dict[str, Any]:
+    """Evaluate with and without enough memory."""
+    from anybatch.train.session import Session
+
+    model, holder = wide(), Holder()
+    session = Session(model, None)
+    for step, batch in enumerate(batches()):
+        if step == 1:
+            holder.leave(leave)
+        session.transaction.test(iter([(batch, True)]), BATCH)
+    holder.let_go()
+    return {
+        "metrics": {name: float(value) for name, value in model.get_metrics_result().items()},
+        "events": [[event.kind, event.phase] for event in session.events],
+    }
+
+
+def one_sample() -> str:
+    """Return what is said when not even one sample fits."""
+    from anybatch.train.refusals import OneSampleDoesNotFit
+    from anybatch.train.session import Session
+
+    model, holder = wide(), Holder()
+    session = Session(model, 64)
+    session.transaction.update(iter([(batches()[0], True)]), BATCH)
+    before = [weight.copy() for weight in model.get_weights()]
+    holder.leave(0)
+    try:
+        session.transaction.update(iter([(batches()[1], True)]), BATCH)
+    except OneSampleDoesNotFit as error:
+        holder.let_go()
+        same = all((one == other).all() for one, other in zip(before, model.get_weights(), strict=True))
+        return f"{error} [{'unchanged' if same else 'changed'}]"
+    return "it fitted"
+
+
+def main() -> None:
+    found: dict[str, Any] = {
+        "wide undisturbed": trained(wide(), None, "", 0),
+        "wide whole": trained(wide(), None, "first", 12),
+        "wide first": trained(wide(), 256, "first", 5),
+        "wide middle": trained(wide(), 256, "middle", 5),
+        "wide last": trained(wide(), 256, "last", 5),
+        "heavy undisturbed": trained(heavy(), None, "", 0),
+        "heavy commit": trained(heavy(), 256, "commit", 3),
+        "validation undisturbed": validated(CAP_MB),
+        "validation": validated(8),
+        "one sample": one_sample(),
+    }
+    json.dump(found, sys.stdout)
+
+
+if __name__ == "__main__":
+    os.environ.update(CAP)
+    main()

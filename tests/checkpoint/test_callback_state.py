@@ -82,6 +82,10 @@ def test_what_cannot_be_kept_exactly_is_not_kept_at_all(value):
     assert kept(value, "x", {}) is None
 
 
+def test_a_state_file_cannot_choose_what_is_called():
+    assert restored(Kept({"function": ["os", "system"]}), {}) is None
+
+
 def test_a_value_that_holds_itself_is_not_kept():
     endless = []
     endless.append(endless)

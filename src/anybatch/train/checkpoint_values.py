@@ -1,7 +1,9 @@
 """Values of Python as JSON and arrays, and back: what cannot be kept exactly is not kept at all."""
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -31,6 +33,8 @@ def kept(value: Any, name: str, arrays: dict[str, np.ndarray[Any, Any]], *, dept
         return Kept(value)
     if isinstance(value, np.ndarray | np.generic):
         return _kept_array(value, name, arrays)
+    if isinstance(value, FunctionType):
+        return _kept_function(value)
     if type(value) in (list, tuple):
         parts = [kept(one, f"{name}/{at}", arrays, depth=depth + 1) for at, one in enumerate(value)]
         return _all_or_nothing(type(value).__name__, parts)
@@ -60,6 +64,8 @@ def restored(value: Kept, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Any:
             return arrays[content]
         case "number":
             return arrays[content].reshape(())[()]
+        case "function":
+            return _function(*content)
     raise ValueError(f"{kind!r} is no kind of value")
 
 
@@ -69,6 +75,19 @@ def _kept_array(value: Any, name: str, arrays: dict[str, np.ndarray[Any, Any]]) 
     # a copy: whoever owns the array goes on changing it
     arrays[name] = np.array(value)
     return Kept({"array" if isinstance(value, np.ndarray) else "number": name})
+
+
+def _kept_function(value: FunctionType) -> Kept | None:
+    """Return a function of Keras by its name: `EarlyStopping` learns late whether less is better."""
+    name = (value.__module__, value.__qualname__)
+    return Kept({"function": list(name)}) if _function(*name) is value else None
+
+
+def _function(module: str, name: str) -> Any:
+    # no other module's: a state file must not be able to choose what is called
+    if module.partition(".")[0] != "keras":
+        return None
+    return getattr(sys.modules.get(module), name, None)
 
 
 def _all_or_nothing(kind: str, parts: list[Kept | None]) -> Kept | None:

@@ -1,0 +1,185 @@
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anybatch as ab
+from anybatch.errors import AnybatchWarning
+from anybatch.train.checkpoint import ChangedSince, Checkpoint
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(out, kill_at):
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.checkpoint.trained", out, str(kill_at)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == (0 if kill_at < 0 else -9), done.stderr
+    return done
+
+
+def story(out):
+    """Return weights and slots, history, and the numbers of all updates that were kept."""
+    with np.load(out / "weights.npz") as loaded:
+        weights = [loaded[name].tobytes() for name in loaded.files]
+    diary = [tuple(map(int, line.split())) for line in (out / "diary").read_text().splitlines()]
+    return weights, json.loads((out / "history.json").read_text()), diary
+
+
+def test_a_run_killed_between_updates_ends_as_one_that_was_not(tmp_path):
+    for name, kills in {"undisturbed": [], "killed": [4, 9]}.items():
+        (tmp_path / name).mkdir()
+        for kill_at in [*kills, -1]:
+            run(tmp_path / name, kill_at)
+    weights, history, diary = story(tmp_path / "undisturbed")
+    again, seen, kept = story(tmp_path / "killed")
+    assert again == weights
+    assert seen == history
+    # no update twice, none missing, each at its place in its epoch
+    assert kept == diary
+
+
+@pytest.fixture
+def saving_always(monkeypatch):
+    monkeypatch.setattr(Checkpoint, "due", lambda self: True)
+    monkeypatch.setattr(Checkpoint, "save_later", Checkpoint.save_now)
+
+
+class Interrupted(Exception):
+    pass
+
+
+def interrupting(at):
+    import keras
+
+    class Interrupt(keras.callbacks.Callback):
+        left = at
+
+        def on_train_batch_begin(self, batch, logs=None):
+            type(self).left -= 1
+            if self.left < 0:
+                raise Interrupted
+
+    return Interrupt()
+
+
+def weights_after(model):
+    return [weight.tobytes() for weight in model.get_weights()]
+
+
+def fits(tmp_path, interrupted_at, **options):
+    """Return weights, history and epochs of a fit, interrupted after so many updates and continued."""
+    from tests.checkpoint.trained import model
+
+    if interrupted_at is not None:
+        with pytest.raises(Interrupted):
+            ab.fit(
+                model(), **made(options), checkpoint=tmp_path / "a", callbacks=[interrupting(interrupted_at)]
+            )
+    trained = model()
+    folder = None if interrupted_at is None else tmp_path / "a"
+    history = ab.fit(trained, **made(options), checkpoint=folder)
+    return weights_after(trained), history.history, history.epoch
+
+
+def made(options):
+    return {name: value() if callable(value) else value for name, value in options.items()} | {"verbose": 0}
+
+
+def as_generator():
+    from tests.checkpoint.trained import arrays
+
+    x, y = arrays()
+    while True:
+        for start in range(0, 320, 32):
+            yield x[start : start + 32], y[start : start + 32]
+
+
+def inputs():
+    from tests.checkpoint.trained import arrays, stream
+
+    x, y = arrays()
+    return {
+        "a stream": {"x": stream, "epochs": 2},
+        "a stream by steps": {"x": lambda: stream().repeat(), "steps_per_epoch": 7, "epochs": 3},
+        "arrays that are shuffled": {"x": x, "y": y, "batch_size": 32, "epochs": 2},
+        "arrays in their order": {"x": x, "y": y, "batch_size": 32, "epochs": 2, "shuffle": False},
+    }
+
+
+@pytest.mark.parametrize("interrupted_at", [3, 13])
+@pytest.mark.parametrize("kind", inputs())
+def test_training_goes_on_exactly_where_it_stopped(tmp_path, saving_always, kind, interrupted_at):
+    assert fits(tmp_path, interrupted_at, **inputs()[kind]) == fits(tmp_path, None, **inputs()[kind])
+
+
+def test_data_that_cannot_say_where_it_stands_is_read_again_and_that_is_said(tmp_path, saving_always):
+    options = {"x": as_generator, "steps_per_epoch": 10, "epochs": 2, "shuffle": False}
+    with pytest.warns(AnybatchWarning, match="cannot say where it stands"):
+        continued = fits(tmp_path, 13, **options)
+    assert continued == fits(tmp_path, None, **options)
+
+
+def test_a_finished_run_is_returned_at_once(tmp_path):
+    from tests.checkpoint.trained import model, stream
+
+    first = model()
+    history = ab.fit(first, stream(), epochs=2, verbose=0, checkpoint=tmp_path)
+    second = model()
+    again = ab.fit(second, stream(), epochs=2, verbose=0, checkpoint=tmp_path, callbacks=[interrupting(0)])
+    assert weights_after(second) == weights_after(first)
+    assert again.history == history.history
+
+
+def test_more_epochs_continue_a_finished_run(tmp_path):
+    from tests.checkpoint.trained import model, stream
+
+    ab.fit(model(), stream(), epochs=1, verbose=0, checkpoint=tmp_path)
+    continued = model()
+    history = ab.fit(continued, stream(), epochs=3, verbose=0, checkpoint=tmp_path)
+    whole = model()
+    assert history.history == ab.fit(whole, stream(), epochs=3, verbose=0).history
+    assert weights_after(continued) == weights_after(whole)
+
+
+def test_what_changed_is_refused_by_name(tmp_path):
+    import keras
+
+    from tests.checkpoint.trained import model, stream
+
+    ab.fit(model(), stream(), verbose=0, checkpoint=tmp_path)
+    wider = keras.Sequential([keras.Input((8,)), keras.layers.Dense(1)])
+    wider.compile("sgd", "mse")
+    for what, changed in {
+        "the model": (wider, stream()),
+        "the data": (model(), stream().take(5)),
+    }.items():
+        with pytest.raises(ChangedSince, match=f"^{what} changed"):
+            ab.fit(*changed, verbose=0, checkpoint=tmp_path)
+    ab.fit(wider, stream(), verbose=0, checkpoint=tmp_path, resume=False)
+
+
+def test_early_stopping_remembers_across_a_restart(tmp_path, saving_always):
+    import keras
+
+    from tests.checkpoint.trained import model, stream
+
+    def stopping():
+        return keras.callbacks.EarlyStopping("loss", patience=2, min_delta=100.0, restore_best_weights=True)
+
+    def trained(callbacks, checkpoint):
+        one = model()
+        history = ab.fit(one, stream(), epochs=5, verbose=0, callbacks=callbacks, checkpoint=checkpoint)
+        return weights_after(one), history.epoch
+
+    with pytest.raises(Interrupted):
+        trained([stopping(), interrupting(15)], tmp_path)
+    assert trained([stopping()], tmp_path) == trained([stopping()], None)

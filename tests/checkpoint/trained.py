@@ -1,0 +1,84 @@
+"""A small training that can be killed anywhere: `python -m tests.checkpoint.trained FOLDER UPDATES`.
+
+It writes down every update, and at the end weights and history.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import anybatch as ab
+from anybatch.train.checkpoint import Checkpoint
+
+SAMPLES, BATCH, EPOCHS = 320, 32, 3
+
+
+class Diary(keras.callbacks.Callback):
+    """Writes down every update, so that nobody can make one in secret."""
+
+    def __init__(self, file):
+        super().__init__()
+        self.file = file
+        self.counted = 0
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.counted += 1
+        with self.file.open("a") as out:
+            out.write(f"{int(self.model.optimizer.iterations)} {batch}\n")
+
+
+def model():
+    keras.utils.set_random_seed(3)
+    layers = keras.layers
+    made = keras.Sequential(
+        [keras.Input((8,)), layers.Dense(16, "relu"), layers.Dropout(0.3), layers.Dense(1)]
+    )
+    schedule = keras.optimizers.schedules.ExponentialDecay(0.01, 5, 0.9)
+    made.compile(keras.optimizers.Adam(schedule), "mse", metrics=["mae"])
+    return made
+
+
+def arrays():
+    x = np.random.default_rng(0).normal(size=(SAMPLES, 8)).astype("float32")
+    return x, x.sum(1, keepdims=True)
+
+
+def stream():
+    x, y = arrays()
+    return ab.from_arrays((x, y)).shuffle(seed=5).batch(BATCH).map(lambda part: part)
+
+
+def main(out, checkpoint, kill_at):
+    """Train, and be killed by the operating system behind update `kill_at` of this process."""
+    tf.config.experimental.enable_op_determinism()
+    # every update is followed by a state, on the disk before training goes on
+    Checkpoint.due = lambda self: True
+    Checkpoint.save_later = Checkpoint.save_now
+    diary = Diary(out / "diary")
+    killing = keras.callbacks.LambdaCallback(
+        on_train_batch_begin=lambda batch, logs: os.kill(os.getpid(), 9) if diary.counted == kill_at else None
+    )
+    x, y = arrays()
+    trained = model()
+    history = ab.fit(
+        trained,
+        stream(),
+        epochs=EPOCHS,
+        validation_data=(x[:64], y[:64]),
+        checkpoint=checkpoint,
+        verbose=0,
+        callbacks=[diary, killing],
+    )
+    np.savez(out / "weights.npz", *trained.get_weights(), *[np.array(v) for v in trained.optimizer.variables])
+    (out / "history.json").write_text(json.dumps([history.epoch, history.history]))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[1]) / "state", int(sys.argv[2]))

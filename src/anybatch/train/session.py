@@ -66,7 +66,7 @@ class Session:
         for begin, end, some in _executions(batches, self.model.steps_per_execution):
             callbacks.on_train_batch_begin(begin)
             for batch in some:
-                logs = self.transaction.update(batch, batch_size)
+                logs = self.transaction.update(batch, batch_size) or logs
             callbacks.on_train_batch_end(end, logs)
             if self.model.stop_training:
                 break
@@ -74,7 +74,8 @@ class Session:
 
     def test(self, epochs: Epochs, callbacks: Any, batch_size: int | None) -> Any:
         """Evaluate, and return the logs as numbers."""
-        model, logs = self.model, {}
+        model = self.model
+        logs: Any = {}
         model.stop_evaluating = False
         callbacks.on_test_begin()
         model.reset_metrics()
@@ -82,7 +83,7 @@ class Session:
         for begin, end, some in _executions(batches, model.steps_per_execution):
             callbacks.on_test_batch_begin(begin)
             for batch in some:
-                logs = self.transaction.test(batch, batch_size)
+                logs = self.transaction.test(batch, batch_size) or logs
             callbacks.on_test_batch_end(end, logs)
             if model.stop_evaluating:
                 break

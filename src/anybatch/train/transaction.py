@@ -7,6 +7,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
+from anybatch.memory import allowance, give_back_freed, held
 from anybatch.train.backends import Steps
 from anybatch.train.events import Event, noted
 from anybatch.train.exhaustion import in_one_line, is_exhaustion
@@ -47,7 +48,7 @@ class PartSize:
     def shrink(self, failed: int, phase: str, reason: str) -> None:
         """Note that memory ran out with a part of so many rows."""
         if failed <= 1:
-            raise OneSampleDoesNotFit(phase, None, None, reason)
+            raise nothing_fits(phase, reason)
         if not self._rungs or self._rungs[-1] < failed:
             self._rungs = ladder(self.wanted or failed)
         # after a failed try to grow, the next one comes later
@@ -92,8 +93,10 @@ class Transaction:
         self.size = size
 
     def update(self, parts: Iterator[Part], batch_size: int | None) -> Any:
-        """Make one update out of the parts of a batch, and return its logs."""
-        first, last = next(parts)
+        """Make one update out of the parts of a batch, and return its logs; None of a batch without rows."""
+        first, last = next(parts, (None, True))
+        if first is None:
+            return None
         rows = self._columns.row_count(first)
         logs = None
         if last and self.size.allows(rows):
@@ -108,8 +111,10 @@ class Transaction:
         return logs
 
     def test(self, parts: Iterator[Part], batch_size: int | None) -> Any:
-        """Count one batch that is not trained on, and return its logs."""
-        first, last = next(parts)
+        """Count one batch that is not trained on, and return its logs; None of a batch without rows."""
+        first, last = next(parts, (None, True))
+        if first is None:
+            return None
         rows = self._columns.row_count(first)
         if last and self.size.allows(rows):
             done, logs = self._tried(
@@ -162,8 +167,7 @@ class Transaction:
             if done:
                 return logs
             noted(self.size.events, Event("exhausted", "commit", self.size.step, 0, 0, reason))
-            gc.collect()
-        raise OneSampleDoesNotFit("commit", None, None, reason)
+        raise nothing_fits("commit", reason)
 
     def _tried(self, run: Callable[[], Any], rows: int, phase: str) -> tuple[bool, Any]:
         return _tried(run, rows, self.size, phase)
@@ -201,4 +205,11 @@ def _attempt(run: Callable[[], Any]) -> tuple[bool, Any, str]:
         if not is_exhaustion(error):
             raise
         reason = in_one_line(error)
+    gc.collect()
+    give_back_freed()
     return False, None, reason
+
+
+def nothing_fits(phase: str, reason: str) -> OneSampleDoesNotFit:
+    """Return what is left to say when nothing smaller can be tried: what is held, and what is allowed."""
+    return OneSampleDoesNotFit(phase, held().counted_bytes, allowance().limit_bytes, reason)

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 from keras.src.trainers import data_adapters
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
-from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter
+from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter, can_convert_arrays
 from keras.src.trainers.data_adapters.tf_dataset_adapter import TFDatasetAdapter
 from keras.src.utils import rng_utils
 
@@ -32,7 +32,8 @@ def source(
         sample_weight=sample_weight,
         batch_size=batch_size,
         steps_per_epoch=steps,
-        shuffle=shuffle,
+        # others come in an order of their own, which Keras says with a warning even where nobody asked
+        shuffle=shuffle and (_has_rows(x) or isinstance(x, keras.utils.PyDataset)),
         class_weight=class_weight,
     )
     if isinstance(adapter, ArrayDataAdapter):
@@ -43,6 +44,10 @@ def source(
             "already; leave it out, or batch the data by that number"
         )
     return AdapterSource(adapter)
+
+
+def _has_rows(x: Any) -> bool:
+    return can_convert_arrays(x)  # type: ignore[no-any-return]
 
 
 def _arrays(adapter: Any, shuffle: Any) -> Source:

@@ -83,7 +83,8 @@ class Steps:
         self._normed: list[Any] = []
         self._whole = self._traced(model.train_step if self._keeps_all else self._whole_update)
         self._part = self._traced(self._part_of_update)
-        self._test_whole = self._traced(model.test_step)
+        tracked = _trackers(model) and not overrides(model, "test_step")
+        self._test_whole = self._traced(self._whole_test if tracked else model.test_step)
         self._test_part = self._traced(self._part_of_test)
         self._predict = self._traced(model.predict_step)
         self._finish = self._plainly_traced(self._update)
@@ -202,16 +203,36 @@ class Steps:
         x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
         with tf.GradientTape() as tape:
             y_pred = predictions(model, x, training=True)
-            loss = model._compute_loss(x, y, y_pred, weights, training=True)  # noqa: SLF001
+            loss, terms = self._loss((x, y, y_pred, weights))
             objective = _scaled_loss(model, loss)
         variables = model.trainable_variables
         gradients = tape.gradient(objective, [variable.value for variable in variables])
         with tf.control_dependencies([*_tensors(gradients), loss]):
             room = self._room(y_pred)
         with tf.control_dependencies(room):
-            model._loss_tracker.update_state(loss, sample_weight=_rows(x))  # noqa: SLF001
+            self._track(loss, [term.reported for term in terms], _rows(x))
             model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
             return model.compute_metrics(x, y, y_pred, sample_weight=weights)
+
+    def _loss(self, given: tuple[Any, ...]) -> tuple[Any, list[Term]]:
+        """Return the loss of a whole batch, and its terms where Keras shows them one by one."""
+        model = self.model
+        if not _trackers(model):
+            return model._compute_loss(*given, training=True), []  # noqa: SLF001
+        terms = terms_of(model, given, self._rules, training=True)
+        summands = [term.objective for term in terms] + penalties(model)
+        return tf.add_n([tf.cast(one, summands[0].dtype) for one in summands]), terms
+
+    def _track(self, loss: Any, values: list[Any], rows: Any) -> None:
+        """Count a batch by its rows. Keras counts its terms by a static shape, which need not be known."""
+        self.model._loss_tracker.update_state(loss, sample_weight=rows)  # noqa: SLF001
+        for tracker, value in zip(_trackers(self.model), values, strict=False):
+            tracker.update_state(value, sample_weight=rows)
+
+    def _whole_test(self, batch: Any) -> Any:
+        side, _ = self._part_of_test(batch, tf.constant(1.0, tf.float64))
+        x, _, _ = keras.utils.unpack_x_y_sample_weight(batch)
+        return self._counted(side, None, _rows(x), self._penalty()[0])
 
     def _room(self, seen: Any) -> list[Any]:
         """Take and give back more than update and metrics need; if that fails, nothing was touched."""
@@ -329,10 +350,7 @@ class Steps:
         total = tf.add_n([_weighted(value, one) for value, one in zip(values, self._summands, strict=True)])
         if penalty is not None:
             total += tf.cast(penalty, tf.float64)
-        model._loss_tracker.update_state(total, sample_weight=rows)  # noqa: SLF001
-        trackers = model._compile_loss.metrics if model._compile_loss is not None else []  # noqa: SLF001
-        for tracker, value in zip(trackers, values, strict=False):
-            tracker.update_state(value, sample_weight=rows)
+        self._track(total, values, rows)
         if self._late:
             metrics.update_late(model, late, self._late)
         return model.get_metrics_result()
@@ -346,6 +364,13 @@ def _undone(undo: Undo, run: Callable[[], Any]) -> Any:
     except BaseException:
         undo.put_back(before)
         raise
+
+
+def _trackers(model: Any) -> list[Any]:
+    """Return what Keras shows several losses in, one by one; a loss of the model's own is one."""
+    if model._compile_loss is None or overrides(model, "compute_loss"):  # noqa: SLF001
+        return []
+    return list(model._compile_loss.metrics)  # noqa: SLF001
 
 
 def _rows(x: Any) -> Any:

@@ -1,0 +1,322 @@
+"""`fit` behaves as Keras' own, counted in whole batches, whatever the data is."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers
+
+import anybatch as ab
+from anybatch.train.refusals import CannotSplit, OwnAccumulation
+
+ROWS, BATCH = 50, 16
+X = np.random.default_rng(1).normal(size=(ROWS, 5)).astype("float32")
+Y = (X[:, :1] > 0).astype("float32")
+
+
+def model(**options: Any) -> Any:
+    keras.utils.set_random_seed(4)
+    made = keras.Sequential([keras.Input((5,)), layers.Dense(6, activation="tanh"), layers.Dense(1)])
+    made.compile("adam", keras.losses.BinaryCrossentropy(from_logits=True), metrics=["mae"], **options)
+    return made
+
+
+class Batches(keras.utils.PyDataset):  # type: ignore[misc]
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: int) -> Any:
+        rows = slice(index * BATCH, (index + 1) * BATCH)
+        return X[rows], Y[rows]
+
+
+def generated() -> Iterator[Any]:
+    while True:
+        yield from (Batches()[index] for index in range(4))
+
+
+def dataset() -> Any:
+    return tf.data.Dataset.from_tensor_slices((X, Y)).batch(BATCH)
+
+
+def stream() -> Any:
+    return ab.from_arrays({"x": X, "y": Y}).batch(BATCH).as_supervised("x", "y")
+
+
+SOURCES: dict[str, Callable[[], dict[str, Any]]] = {
+    "arrays": lambda: {"x": X, "y": Y, "batch_size": BATCH},
+    "tensors": lambda: {"x": tf.constant(X), "y": tf.constant(Y), "batch_size": BATCH},
+    "a dataset": lambda: {"x": dataset()},
+    "a PyDataset": lambda: {"x": Batches(workers=1)},
+    "a generator": lambda: {"x": generated(), "steps_per_epoch": 4},
+    "a stream": lambda: {"x": stream()},
+}
+
+
+@pytest.fixture(scope="module")
+def expected() -> tuple[Any, Any]:
+    made = model()
+    history = made.fit(X, Y, batch_size=BATCH, epochs=2, shuffle=False, verbose=0, validation_data=(X, Y))
+    return made.get_weights(), history.history
+
+
+@pytest.mark.parametrize("micro", ["auto", 5])
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_kind_of_data_gives_what_keras_gives(name: str, micro: Any, expected: tuple[Any, Any]) -> None:
+    made = model()
+    given = SOURCES[name]()
+    history = ab.fit(
+        made, **given, epochs=2, shuffle=False, verbose=0, validation_data=(X, Y), micro_batch_size=micro
+    )
+    for one, other in zip(made.get_weights(), expected[0], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    assert set(history.history) == set(expected[1])
+    for key, values in expected[1].items():
+        assert history.history[key] == pytest.approx(values, rel=1e-4), key
+    assert history.plan.micro_batch_size in {None, BATCH, 5}
+
+
+class Told(keras.callbacks.Callback):  # type: ignore[misc]
+    """Writes down what it is called with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[Any] = []
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self.calls.append(("train", self.params["epochs"], self.params["steps"]))
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.calls.append(("epoch", epoch))
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        self.calls.append(("begin", batch))
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.calls.append(("end", batch, sorted(logs)))
+
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        self.calls.append(("tested", batch, sorted(logs)))
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.calls.append(("over", epoch, sorted(logs)))
+
+    def on_train_end(self, logs: Any = None) -> None:
+        self.calls.append(("finished", sorted(logs)))
+
+
+@pytest.mark.parametrize("steps_per_execution", [1, 3])
+def test_callbacks_are_called_as_keras_calls_them(steps_per_execution: int) -> None:
+    ours, theirs = Told(), Told()
+    options: dict[str, Any] = {
+        "batch_size": BATCH,
+        "epochs": 3,
+        "initial_epoch": 1,
+        "verbose": 0,
+        "validation_split": 0.2,
+        "validation_freq": 2,
+    }
+    compiled = {"steps_per_execution": steps_per_execution}
+    model(**compiled).fit(X, Y, callbacks=[theirs], **options)
+    ab.fit(model(**compiled), X, Y, callbacks=[ours], micro_batch_size=7, **options)
+    assert ours.calls == theirs.calls
+
+
+def test_steps_per_epoch_go_on_where_the_last_epoch_stopped() -> None:
+    made, other = model(), model()
+    repeated = dataset().repeat()
+    made.fit(repeated, steps_per_epoch=3, epochs=3, verbose=0)
+    ab.fit(other, repeated, steps_per_epoch=3, epochs=3, verbose=0, micro_batch_size=9)
+    for one, two in zip(other.get_weights(), made.get_weights(), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-6)
+
+
+def test_a_stream_is_asked_for_parts_only() -> None:
+    seen: list[int] = []
+
+    def watched(columns: Any) -> Any:
+        seen.append(len(columns["x"]))
+        return columns
+
+    watching = (
+        ab.from_arrays({"x": X, "y": Y}).batch(BATCH).map(watched, batched=True).as_supervised("x", "y")
+    )
+    ab.fit(model(), watching, verbose=0, micro_batch_size=5)
+    assert sum(seen) == ROWS
+    assert max(seen) <= 5
+
+
+def test_arrays_are_shuffled_by_the_seed_of_keras() -> None:
+    found = []
+    for seed in (1, 1, 2):
+        made = model()
+        keras.utils.set_random_seed(seed)
+        ab.fit(made, X, Y, verbose=0)
+        found.append(made.get_weights()[0])
+    assert np.array_equal(found[0], found[1])
+    assert not np.array_equal(found[0], found[2])
+
+
+def rmse(y_true: Any, y_pred: Any) -> Any:
+    return keras.ops.sqrt(keras.ops.mean(keras.ops.square(y_true - y_pred)))
+
+
+def test_a_metric_that_does_not_add_up_sees_whole_batches() -> None:
+    histories = []
+    for micro in ("auto", 5):
+        made = model()
+        made.compile("sgd", "mse", metrics=[rmse, "mae"], weighted_metrics=[rmse])
+        history = ab.fit(made, X, Y, batch_size=BATCH, shuffle=False, verbose=0, micro_batch_size=micro)
+        histories.append(history)
+    whole, split = histories
+    for name, values in whole.history.items():
+        assert split.history[name] == pytest.approx(values, rel=1e-5), name
+    assert any("rmse" in note for note in split.plan.notes)
+    assert split.plan.exact
+
+
+def normalised() -> Any:
+    keras.utils.set_random_seed(4)
+    made = keras.Sequential([keras.Input((5,)), layers.BatchNormalization(momentum=0.9), layers.Dense(1)])
+    made.compile(keras.optimizers.SGD(0.0), "mse")
+    return made
+
+
+def test_batch_normalisation_commits_the_statistics_of_the_whole_batch() -> None:
+    whole, split = normalised(), normalised()
+    ab.fit(whole, X, Y, batch_size=BATCH, shuffle=False, verbose=0)
+    history = ab.fit(split, X, Y, batch_size=BATCH, shuffle=False, verbose=0, micro_batch_size=5)
+    for one, other in zip(split.get_weights(), whole.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+    assert not history.plan.exact
+    assert "batch_normalization" in str(history.plan)
+
+
+class Contrasting(keras.Model):  # type: ignore[misc]
+    """Compares every sample with every other one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = layers.Dense(3)
+
+    def call(self, inputs: Any) -> Any:
+        return self.first(inputs)
+
+    def compute_loss(
+        self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None, training: Any = True
+    ) -> Any:
+        return keras.ops.mean(
+            keras.ops.logsumexp(keras.ops.matmul(y_pred, keras.ops.transpose(y_pred)), axis=1)
+        )
+
+
+def test_a_loss_that_compares_samples_is_found() -> None:
+    made = Contrasting()
+    made.compile("sgd")
+    history = ab.fit(made, X, Y, batch_size=BATCH, verbose=0, micro_batch_size=8)
+    assert not history.plan.exact
+    assert "compute_loss" in str(history.plan)
+
+
+class Stepping(keras.Model):  # type: ignore[misc]
+    """Has a step of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = layers.Dense(1)
+
+    def call(self, inputs: Any) -> Any:
+        return self.first(inputs)
+
+    def train_step(self, data: Any) -> Any:
+        return {**super().train_step(data), "own": 1.0}
+
+
+def test_a_step_of_the_models_own_runs_whole_and_is_not_split() -> None:
+    made = Stepping()
+    made.compile("sgd", "mse")
+    assert ab.fit(made, X, Y, batch_size=BATCH, verbose=0).history["own"] == [1.0]
+    with pytest.raises(CannotSplit, match=r"Stepping\.train_step"):
+        ab.fit(made, X, Y, batch_size=BATCH, verbose=0, micro_batch_size=5)
+
+
+def test_an_optimizer_that_accumulates_is_refused_with_the_fix() -> None:
+    made = model()
+    made.compile(keras.optimizers.SGD(gradient_accumulation_steps=4), "mse")
+    with pytest.raises(OwnAccumulation, match="batch_size=64"):
+        ab.fit(made, X, Y, batch_size=16)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"x": dataset(), "batch_size": 4}, "batch_size=4"),
+        ({"x": stream(), "batch_size": 4}, "batch_size=4"),
+        ({"x": stream(), "y": Y}, "as_supervised"),
+        ({"x": dataset(), "y": Y}, "should not be passed"),
+        ({"x": X, "y": Y[:3]}, "cardinality"),
+        ({"x": X, "y": Y, "micro_batch_size": 0}, "micro_batch_size=0"),
+    ],
+)
+def test_what_keras_refuses_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        ab.fit(model(), **given)
+
+
+def test_evaluate_and_predict_in_parts_give_what_keras_gives() -> None:
+    made = model()
+    assert ab.evaluate(made, X, Y, verbose=0, micro_batch_size=7) == pytest.approx(
+        made.evaluate(X, Y, verbose=0)
+    )
+    np.testing.assert_allclose(
+        ab.predict(made, X, verbose=0, micro_batch_size=7), made.predict(X, verbose=0), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_mixed_precision_scales_once_per_update() -> None:
+    found = []
+    for micro in ("auto", 5):
+        keras.utils.set_random_seed(4)
+        keras.config.set_dtype_policy("mixed_float16")
+        try:
+            made = keras.Sequential([keras.Input((5,)), layers.Dense(6), layers.Dense(1, dtype="float32")])
+            made.compile("adam", "mse")
+        finally:
+            keras.config.set_dtype_policy("float32")
+        ab.fit(made, X, Y, batch_size=BATCH, shuffle=False, verbose=0, micro_batch_size=micro)
+        found.append((made.get_weights(), int(made.optimizer.step_counter.numpy())))
+    assert found[0][1] == found[1][1] == 4
+    for one, other in zip(found[1][0], found[0][0], strict=True):
+        # half precision: the activations are rounded to three digits, split or not
+        np.testing.assert_allclose(one, other, atol=2e-3)
+
+
+def test_training_eagerly_in_parts_is_the_same() -> None:
+    traced, eager = model(), model(run_eagerly=True)
+    for made in (traced, eager):
+        ab.fit(made, X, Y, batch_size=BATCH, shuffle=False, verbose=0, micro_batch_size=7)
+    for one, other in zip(eager.get_weights(), traced.get_weights(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_a_frozen_layer_stays_as_it_is_in_the_next_fit() -> None:
+    made = model()
+    ab.fit(made, X, Y, batch_size=BATCH, verbose=0, micro_batch_size=7)
+    made.layers[0].trainable = False
+    made.compile("adam", "mse")
+    before = made.layers[0].get_weights()[0]
+    ab.fit(made, X, Y, batch_size=BATCH, verbose=0, micro_batch_size=7)
+    assert np.array_equal(made.layers[0].get_weights()[0], before)
+
+
+def test_a_stream_with_class_weights_is_weighed_as_arrays_are() -> None:
+    found = []
+    for given in ({"x": stream()}, {"x": X, "y": Y, "batch_size": BATCH, "shuffle": False}):
+        made = model()
+        ab.fit(made, **given, class_weight={0: 0.1, 1: 5.0}, verbose=0, micro_batch_size=6)
+        found.append(made.get_weights())
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)

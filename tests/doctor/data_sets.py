@@ -127,7 +127,10 @@ CLEAN = {
 
 @dataclass(frozen=True)
 class Fault:
-    """Something planted: what it does, which code has to be found, and what it touches."""
+    """Something planted: what it does, which code has to be found, and what it touches.
+
+    Two faults that touch the same thing may undo each other, so they are not planted together.
+    """
 
     code: str
     plant: Callable[[Planned], Planned]
@@ -199,7 +202,7 @@ def an_empty_file(plan):
     return plan.then(lambda files: Path(files[0]).with_name("a-empty.tfrecord").write_bytes(b""))
 
 
-@fault("AB104", "count shares order")
+@fault("AB104", "count shares order label extra")
 def one_large_shard(plan):
     def moved(files):
         folder = Path(files[0]).parent
@@ -209,7 +212,7 @@ def one_large_shard(plan):
     return replace(plan.then(moved), shards=3)
 
 
-@fault("AB105", "count", "warning", "GZIP")
+@fault("AB105", "count label extra", "warning", "GZIP")
 def one_compressed_shard(plan):
     def added(files):
         rng = np.random.default_rng(5)
@@ -219,13 +222,13 @@ def one_compressed_shard(plan):
     return plan.then(added)
 
 
-@fault("AB106", "x", "error", "int64")
+@fault("AB106", "x order rows extra", "error", "int64")
 def a_feature_of_another_kind_in_one_shard(plan):
     third = len(plan.records) // 3
     return plan.changed(lambda at, one: one | {"x": [at, 1, 2, 3]} if at < third else one)
 
 
-@fault("AB106", "extra", "error", "extra")
+@fault("AB106", "extra order rows", "error", "extra")
 def a_feature_that_one_shard_lacks(plan):
     third = -(-len(plan.records) // 3)
     return plan.changed(lambda at, one: one if at < third else one | {"extra": [float(at % 7)]})
@@ -340,7 +343,7 @@ def runs_of_one_label(plan):
     return plan.changed(lambda at, one: one | {"label": int(runs[at // 25])})
 
 
-@fault("AB301", "label order", "error", "label")
+@fault("AB301", "label order held", "error", "label")
 def sorted_by_a_continuous_label(plan):
     return plan.changed(lambda at, one: one | {"label": at / len(plan.records)})
 
@@ -350,7 +353,7 @@ def a_buffer_that_is_too_small(plan):
     return sorted_by_label(plan).asking(batch_size=32, shuffle_buffer=60)
 
 
-@fault("AB303", "extra", "note", "timestamp")
+@fault("AB303", "extra rows held", "note", "timestamp")
 def sorted_by_time(plan):
     return plan.changed(lambda at, one: one | {"timestamp": 1_600_000_000 + at})
 
@@ -365,12 +368,12 @@ def a_batch_larger_than_the_data(plan):
     return plan.asking(batch_size=5000)
 
 
-@fault("AB403", "asked rows", "note")
+@fault("AB403", "asked rows buffer bytes0 bytes1 bytes2 count decoding", "note")
 def a_last_batch_of_one(plan):
     return replace(plan, records=plan.records[:101]).asking(batch_size=50)
 
 
-@fault("AB404", "large", "warning", "KiB")
+@fault("AB404", "large held", "warning", "KiB")
 def one_huge_record(plan):
     return plan.changed(lambda at, one: one | {"blob": bytes(200_000 if at == 31 else 3)})
 
@@ -380,7 +383,7 @@ def data_larger_than_memory(plan):
     return plan.asking(memory=20_000)
 
 
-@fault("AB406", "asked", "error", "400")
+@fault("AB406", "asked buffer", "error", "400")
 def a_buffer_larger_than_memory(plan):
     return plan.asking(memory=20_000, shuffle_buffer=400)
 

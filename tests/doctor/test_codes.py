@@ -35,3 +35,9 @@ def test_the_list_of_codes_names_every_page():
     listed = re.findall(r"\[(AB\d+)\]\((AB\d+)\.md\)", (ROOT / "docs" / "codes" / "README.md").read_text())
     assert [one for one, _ in listed] == list(CODES)
     assert all(one == other for one, other in listed)
+
+
+def test_the_table_of_the_articles_names_only_codes_that_exist():
+    named = set(re.findall(r"AB\d+", (ROOT / "docs" / "articles.md").read_text()))
+    assert named <= set(CODES)
+    assert len(named) > 30

@@ -13,7 +13,7 @@ CASES = {
     errors.FeatureError: ("label", "a.tfrecord", 120, "has 3 values; 1 were asked for"),
     errors.NotRecords: ("a.txt", "the first 12 bytes are no header"),
     errors.ShardChanged: ("a.tfrecord", "it had 100 bytes and has 50"),
-    errors.DoesNotFit: ("batch", 2**30, 2**20),
+    errors.DoesNotFit: ("batch", 2**30, 2**20, 2**21),
     errors.UserFunctionFailed: (
         "map",
         "scale",

@@ -78,18 +78,29 @@ class ShardChanged(AnybatchError, OSError):
 
 
 class DoesNotFit(AnybatchError, MemoryError):
-    """A stage needs more bytes than it may use."""
+    """A stage needs more bytes than it may use: all of the limit, or its share of it."""
 
-    def __init__(self, stage: str, needed: int, limit: int) -> None:
-        super().__init__(stage, needed, limit)
+    def __init__(self, stage: str, needed: int, share: int, limit: int | None = None) -> None:
+        super().__init__(stage, needed, share, limit)
         self.stage = stage
         self.needed = needed
+        self.share = share
         self.limit = limit
 
+    @property
+    def enough(self) -> int:
+        """The limit that would do, if shares stay as they are."""
+        return -(-self.needed * (self.limit or self.share) // self.share)
+
+    def under(self, limit: int) -> "DoesNotFit":
+        """Return the same, said of the whole limit."""
+        return DoesNotFit(self.stage, self.needed, self.share, limit)
+
     def __str__(self) -> str:
+        share = f", its share of {size(self.limit)}" if self.limit and self.limit != self.share else ""
         return (
-            f"`{self.stage}` needs {size(self.needed, up=True)} and may use {size(self.limit)}; "
-            f"a smaller batch or a limit of {size(self.needed, up=True)} would do"
+            f"`{self.stage}` needs {size(self.needed, up=True)} and may use {size(self.share)}{share}; "
+            f"a smaller batch or a limit of {size(self.enough, up=True)} would do"
         )
 
 

@@ -1,7 +1,7 @@
 //! Batches made ahead of the consumer on native threads, handed over in order.
 
-use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -19,12 +19,19 @@ pub trait Source: Send {
 /// A job, or the promise to compute it outside the lock.
 pub type Unresolved = Box<dyn FnOnce() -> Result<Job> + Send>;
 
+/// What has become of one job: a batch, or several pieces of it if all would not fit at once.
+#[derive(Default)]
+struct Results {
+    pieces: VecDeque<(usize, Result<Batch>)>,
+    complete: bool,
+}
+
 struct State {
     source: Box<dyn Source>,
-    /// Jobs given to threads so far, and results handed over so far.
+    /// Jobs given to threads so far, and those whose results were all handed over.
     started: u64,
     taken: u64,
-    ready: BTreeMap<u64, (usize, Result<Batch>)>,
+    ready: BTreeMap<u64, Results>,
     /// Jobs that were given memory so far, in order, and how much is with jobs and their results.
     admitted: u64,
     held_bytes: usize,
@@ -40,6 +47,30 @@ struct Shared {
     state: Mutex<State>,
     work: Condvar,
     results: Condvar,
+}
+
+impl State {
+    /// The first piece that nobody has taken, if it is ready.
+    fn take(&mut self) -> Option<(usize, Result<Batch>)> {
+        let results = self.ready.get_mut(&self.taken)?;
+        let piece = results.pieces.pop_front()?;
+        if results.complete && results.pieces.is_empty() {
+            self.ready.remove(&self.taken);
+            self.taken += 1;
+        }
+        self.held_bytes = self.held_bytes.saturating_sub(piece.0);
+        Some(piece)
+    }
+
+    fn put(&mut self, number: u64, held: usize, result: Result<Batch>, complete: bool) {
+        let results = self.ready.entry(number).or_default();
+        results.pieces.push_back((held, result));
+        results.complete = complete;
+    }
+
+    fn has_next(&self) -> bool {
+        self.ready.get(&self.taken).is_some_and(|results| !results.pieces.is_empty())
+    }
 }
 
 impl Shared {
@@ -102,18 +133,12 @@ impl Engine {
 
     /// The next batch in order, waiting for it up to `patience`.
     pub fn next(&self, patience: Duration) -> Result<Next> {
-        let mut state = self.shared.lock();
-        let expected = state.taken;
-        if !state.ready.contains_key(&expected) && !ended(&state) {
-            let waiting = |state: &mut State| !state.ready.contains_key(&expected) && !ended(state);
-            let waited = self.shared.results.wait_timeout_while(state, patience, waiting);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
-        let Some((held, result)) = state.ready.remove(&expected) else {
+        let waiting = |state: &mut State| !state.has_next() && !ended(state);
+        let waited = self.shared.results.wait_timeout_while(self.shared.lock(), patience, waiting);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let Some((_, result)) = state.take() else {
             return Ok(if ended(&state) { Next::End } else { Next::NotYet });
         };
-        state.taken += 1;
-        state.held_bytes = state.held_bytes.saturating_sub(held);
         drop(state);
         self.shared.work.notify_all();
         result.map(Next::Batch)
@@ -135,7 +160,7 @@ impl Engine {
         Stats {
             held_bytes: state.held_bytes,
             unused_bytes: self.shared.gather.pool.held(),
-            batches_ready: state.ready.len(),
+            batches_ready: state.ready.values().map(|results| results.pieces.len()).sum(),
             batches_taken: state.taken,
         }
     }
@@ -160,32 +185,51 @@ impl Drop for Engine {
 fn work(shared: &Shared) {
     let mut space = Workspace::default();
     while let Some((number, job)) = take_job(shared) {
-        let mut bound = 0;
-        let made = catch_unwind(AssertUnwindSafe(|| {
-            let job = job().inspect_err(|_| pass(shared, number))?;
-            bound = admit(shared, number, shared.gather.bound_bytes(&job))?;
-            shared.gather.batch(job, &mut space)
-        }));
-        let result = made.unwrap_or_else(|_| {
-            space = Workspace::default();
-            pass(shared, number);
-            Err(Error::Misuse("a decoding thread failed; please report this".into()))
-        });
-        let held = result.as_ref().map_or(0, Batch::held);
+        let made = catch_unwind(AssertUnwindSafe(|| make(shared, number, job, &mut space)));
+        let error = match made {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => error,
+            Err(_) => {
+                space = Workspace::default();
+                Error::Misuse("a decoding thread failed; please report this".into())
+            }
+        };
+        pass(shared, number);
+        shared.lock().put(number, 0, Err(error), true);
+        shared.results.notify_all();
+    }
+}
+
+/// Make the batch of a job, in pieces if it would not fit in one. Each counts with its bound while it is
+/// made, and with what it really holds from then on.
+fn make(shared: &Shared, number: u64, job: Unresolved, space: &mut Workspace) -> Result<()> {
+    let mut pieces = shared.gather.split(job()?, shared.limit_bytes).into_iter().peekable();
+    while let Some(job) = pieces.next() {
+        let last = pieces.peek().is_none();
+        let bound = admit(shared, number, shared.gather.bound_bytes(&job), last)?;
+        let result = catch_unwind(AssertUnwindSafe(|| shared.gather.batch(job, space)));
+        let held = result.as_ref().ok().and_then(|made| made.as_ref().ok()).map_or(0, Batch::held);
         let mut state = shared.lock();
         state.held_bytes = (state.held_bytes + held).saturating_sub(bound);
-        state.ready.insert(number, (held, result));
+        let batch = match result {
+            Ok(batch) => batch?,
+            Err(panic) => {
+                drop(state);
+                resume_unwind(panic)
+            }
+        };
+        state.put(number, held, Ok(batch), last);
         drop(state);
         shared.results.notify_all();
         shared.work.notify_all();
     }
+    Ok(())
 }
 
 /// Wait for a job's turn and for its memory; how much it was given. One after the other, so that the
-/// batch that is needed first never waits for memory that later ones hold.
-fn admit(shared: &Shared, number: u64, bound: usize) -> Result<usize> {
+/// batch that is needed first never waits for memory that later ones hold: those wait for its last piece.
+fn admit(shared: &Shared, number: u64, bound: usize, last: bool) -> Result<usize> {
     if bound > shared.limit_bytes {
-        pass(shared, number);
         let limit = shared.limit_bytes;
         return Err(Error::DoesNotFit { stage: "read".into(), needed: bound, limit });
     }
@@ -193,7 +237,7 @@ fn admit(shared: &Shared, number: u64, bound: usize) -> Result<usize> {
         !state.stop && (state.admitted != number || state.held_bytes + bound > shared.limit_bytes)
     };
     let mut state = shared.work.wait_while(shared.lock(), waits).unwrap_or_else(PoisonError::into_inner);
-    state.admitted = number + 1;
+    state.admitted = number + u64::from(last);
     state.held_bytes += bound;
     let unused = shared.limit_bytes - state.held_bytes.min(shared.limit_bytes);
     drop(state);
@@ -229,7 +273,7 @@ fn take_job(shared: &Shared) -> Option<(u64, Unresolved)> {
         }
         Ok(None) => state.ended_at = Some(number),
         Err(error) => {
-            state.ready.insert(number, (0, Err(error)));
+            state.put(number, 0, Err(error), true);
             state.ended_at = Some(number + 1);
         }
     }

@@ -1,7 +1,6 @@
 //! Many records into one batch: read, check, decode. Neighbours on disk are read together.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,7 +9,7 @@ use crate::buffer::{Bytes, Pool};
 use crate::column::{Column, SPILL};
 use crate::decode::{Decoder, Fault, RawPlace};
 use crate::error::{Error, Result};
-use crate::files::{self, Files};
+use crate::files::{self, AtHand, Files};
 use crate::frame::{self, HEADER};
 use crate::index::{Extent, Reason};
 use crate::schema::Schema;
@@ -111,6 +110,7 @@ pub struct Workspace {
     /// The last batch had to wait for storage: have the next one's records fetched ahead.
     cold: bool,
     /// Where the last record's large value was: most likely where the next one's is.
+    files: AtHand,
     layout: Option<Layout>,
 }
 
@@ -178,6 +178,7 @@ impl Gather {
         Ok(batch)
     }
 
+        space.files.clear();
     /// Have the records `from..to` of a job fetched while others are decoded; how far that got.
     fn fetch_ahead(
         &self,
@@ -210,7 +211,7 @@ impl Gather {
     ) -> Result<()> {
         let frames = match first.held_at {
             Some(at) => held.get(at..).unwrap_or_default(),
-            None => self.read(run, &mut space.block)?,
+            None => self.read(run, &mut space.block, &mut space.files)?,
         };
         for place in run {
             let from = usize::try_from(place.extent.offset - first.extent.offset).unwrap_or(usize::MAX);
@@ -265,10 +266,10 @@ impl Gather {
         let mut values = std::mem::take(&mut column.values);
         let kept = values.as_slice()[row - lead..].to_vec();
         let frame = values.memory(row - lead, frame_bytes);
-        let read = self
+        let read = space
             .files
-            .get(place.shard)
-            .and_then(|file| files::read_at(&file, self.path(place), frame, place.extent.offset));
+            .get(&self.files, place.shard)
+            .and_then(|file| files::read_at(file, self.path(place), frame, place.extent.offset));
         let decoded = read.map(|()| {
             let data = checked(frame).map_err(|reason| reason.to_string())?;
             Ok(space.decoder.decode_around(schema, data, &mut batch.columns, batch.rows, Some(there)))
@@ -306,7 +307,31 @@ impl Gather {
         columns.saturating_add(rows.saturating_mul(16)).saturating_add(job.held.len())
     }
 
-    fn read<'a>(&self, run: &[Place], block: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+    /// A job as it is, or, if it could take more than `limit_bytes`, as several that take half of that.
+    pub fn split(&self, job: Job, limit_bytes: usize) -> Vec<Job> {
+        if !job.held.is_empty() || self.bound_bytes(&job) <= limit_bytes {
+            return vec![job];
+        }
+        let mut pieces = vec![Job { damaged: job.damaged, ..Job::default() }];
+        let mut bound = 0_usize;
+        for place in job.places {
+            bound = bound.saturating_add(self.bound_bytes(&Job { places: vec![place], ..Job::default() }));
+            if bound > limit_bytes / 2 && pieces.last().is_some_and(|piece| !piece.places.is_empty()) {
+                pieces.push(Job::default());
+                bound = 0;
+            }
+            if let Some(piece) = pieces.last_mut() {
+                piece.places.push(place);
+                piece.end = place.position + 1;
+            }
+        }
+        if let Some(last) = pieces.last_mut() {
+            (last.ends_batch, last.end) = (job.ends_batch, job.end);
+        }
+        pieces
+    }
+
+    fn read<'a>(&self, run: &[Place], block: &'a mut Vec<u8>, at_hand: &mut AtHand) -> Result<&'a [u8]> {
         let (Some(first), Some(last)) = (run.first(), run.last()) else {
             return Ok(&[]);
         };
@@ -314,8 +339,8 @@ impl Gather {
         if block.len() < bytes {
             block.resize(bytes, 0);
         }
-        let file: Arc<File> = self.files.get(first.shard)?;
-        files::read_at(&file, self.files.path(first.shard), &mut block[..bytes], first.extent.offset)?;
+        let file = at_hand.get(&self.files, first.shard)?;
+        files::read_at(file, self.files.path(first.shard), &mut block[..bytes], first.extent.offset)?;
         Ok(&block[..bytes])
     }
 

@@ -115,7 +115,11 @@ impl Field {
 
     /// Bytes of this field's column at most.
     fn bound_bytes(&self, rows: usize, data_bytes: usize) -> usize {
-        let strings = if self.dtype == Dtype::Bytes { data_bytes / 2 + rows } else { 0 };
+        let strings = match (self.dtype, self.form, self.level) {
+            (Dtype::Bytes, Form::Dense, Level::Context) => rows.saturating_mul(self.count),
+            (Dtype::Bytes, ..) => data_bytes / 2 + rows,
+            _ => 0,
+        };
         let lists = if self.level == Level::Lists { data_bytes / 2 + rows } else { 0 };
         let ragged = if self.form == Form::Ragged { rows } else { 0 };
         let offsets = (strings + lists + ragged + 3).saturating_mul(8);

@@ -128,6 +128,8 @@ pub struct Walk {
     pub shards: Vec<Walked>,
     pub files: Arc<Files>,
     pub split: Split,
+    /// Bytes of compressed shards that one job unpacks, or little more.
+    pub most_held: usize,
     pub drop_remainder: bool,
     pub on_corrupt: OnCorrupt,
     pub learnt: Learnt,
@@ -142,6 +144,7 @@ impl Walk {
         shards: Vec<Walked>,
         files: Arc<Files>,
         split: Split,
+        most_held: usize,
         drop_remainder: bool,
         on_corrupt: OnCorrupt,
     ) -> Self {
@@ -150,6 +153,7 @@ impl Walk {
             shards,
             files,
             split,
+            most_held,
             drop_remainder,
             on_corrupt,
             learnt,
@@ -247,8 +251,15 @@ impl Source for Walk {
         }
         let size = self.parts.pop_front().unwrap_or(1);
         let mut job = Job { ends_batch: self.parts.is_empty(), ..Job::default() };
-        while (job.places.len() as u64) < size && self.add(&mut job)? {}
-        if (job.places.len() as u64) < size {
+        let mut more = true;
+        while more && (job.places.len() as u64) < size && job.held.len() < self.most_held {
+            more = self.add(&mut job)?;
+        }
+        let missing = size - job.places.len() as u64;
+        if more && missing > 0 {
+            self.parts.push_front(missing);
+            job.ends_batch = false;
+        } else if missing > 0 {
             self.parts.clear();
             job.ends_batch = true;
             if self.drop_remainder {

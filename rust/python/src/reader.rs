@@ -168,7 +168,7 @@ impl Reader {
             let (source, learnt): (Box<dyn Source>, _) = match order {
                 Some(order) => (ordered(&shards, &order, split, drop_remainder, start)?, None),
                 None => {
-                    let walk = Walk::new(shards, files, split, drop_remainder, on_corrupt);
+                    let walk = Walk::new(shards, files, split, limit_bytes / 8, drop_remainder, on_corrupt);
                     let learnt = Some(Arc::clone(&walk.learnt));
                     (Box::new(walk), learnt)
                 }

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from anybatch.stream.limits import LimitMemory
-from anybatch.stream.run import DEFAULT_LIMIT_BYTES, Run
+from anybatch.stream.limits import chain, limit_of
+from anybatch.stream.run import Run
 from anybatch.stream.stage import Operation, Stage
 from anybatch.units import size
 
@@ -35,20 +35,6 @@ def measured(runs: list[Run]) -> list[dict[str, Any]]:
         }
         for meter in meters
     ]
-
-
-def chain(stage: Stage) -> list[Stage]:
-    """Return the stages one after the other, the source first."""
-    stages = [stage]
-    while isinstance(stages[-1], Operation):
-        stages.append(stages[-1].parent)
-    return stages[::-1]
-
-
-def limit_of(stage: Stage) -> int:
-    """Return the lowest limit that the chain names, or the default."""
-    limits = [one.limit_bytes for one in chain(stage) if isinstance(one, LimitMemory)]
-    return min([DEFAULT_LIMIT_BYTES, *limits])
 
 
 def _share(stage: Stage, whole: Stage, limit: int) -> str:

@@ -5,12 +5,12 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from anybatch.errors import AnybatchError
+from anybatch.errors import AnybatchError, DoesNotFit
 from anybatch.stream.batch import Batch
 from anybatch.stream.chunk import Chunk, Stamp, State, close
 from anybatch.stream.epoch import Epoch
 from anybatch.stream.filter import Filter
-from anybatch.stream.limits import LimitMemory, Prefetch
+from anybatch.stream.limits import LimitMemory, Prefetch, limit_of
 from anybatch.stream.order import CannotMerge, Kept, OneToOne, addressed, check_mergeable, merged
 from anybatch.stream.run import Run
 from anybatch.stream.several import Several
@@ -54,6 +54,9 @@ class Resumable:
             return next(self._chunks)
         except StopIteration:
             raise
+        except DoesNotFit as refusal:
+            self._stop()
+            raise refusal.under(limit_of(self._stage)) from None
         except BaseException:
             # an ended generator would look like the end of the stream to whoever asks again
             self._stop()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from anybatch.stream.ahead import prefetched
 from anybatch.stream.chunk import Chunk, State
 from anybatch.stream.order import OneToOne
-from anybatch.stream.run import Run
-from anybatch.stream.stage import HOLDING_WEIGHT
+from anybatch.stream.run import DEFAULT_LIMIT_BYTES, Run
+from anybatch.stream.stage import HOLDING_WEIGHT, Operation, Stage
 
 _AHEAD = 2
 
@@ -48,3 +48,17 @@ class Prefetch(OneToOne):
 
     def described(self) -> str:
         return f"prefetch({'' if self.depth is None else self.depth})"
+
+
+def chain(stage: Stage) -> list[Stage]:
+    """Return the stages one after the other, the source first."""
+    stages = [stage]
+    while isinstance(stages[-1], Operation):
+        stages.append(stages[-1].parent)
+    return stages[::-1]
+
+
+def limit_of(stage: Stage) -> int:
+    """Return the lowest limit that the chain names, or the default."""
+    limits = [one.limit_bytes for one in chain(stage) if isinstance(one, LimitMemory)]
+    return min([DEFAULT_LIMIT_BYTES, *limits])

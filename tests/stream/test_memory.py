@@ -1,0 +1,72 @@
+"""A cap is a cap: measured as the process's own memory, in a process for each case."""
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from memory_child import PIPELINES
+
+import anybatch as ab
+
+MIB = 1 << 20
+SPARE_BYTES = 16 * MIB
+CHILD = Path(__file__).with_name("memory_child.py")
+NEED_MORE = {"floats", "floats of batches", "mixed"}
+"""What changes or joins records needs room for several at a time."""
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("memory")
+    rng = np.random.default_rng(0)
+    picture = rng.integers(0, 256, (512, 512, 3), np.uint8)
+    ab.write(
+        folder / "images.tfrecord", ({"image": picture.tobytes(), "label": n} for n in range(200)), shards=2
+    )
+    # most are small, a few take a megabyte and more
+    sizes = (rng.pareto(0.6, 1000) * 2000).clip(10, 1.5 * MIB).astype(int)
+    texts = [{"text": rng.bytes(int(size)), "label": n} for n, size in enumerate(sizes)]
+    ab.write(folder / "skewed.tfrecord", texts, shards=3)
+    ab.write(folder / "packed.tfrecord", texts, shards=3, compression="GZIP")
+    return folder
+
+
+def peak_of(data, name, cap_bytes):
+    """Return what a pipeline held at most."""
+    child = subprocess.run(
+        [sys.executable, CHILD, data, str(cap_bytes), name],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert child.returncode == 0, child.stderr
+    told = json.loads(child.stdout)
+    assert told["seen"] > 0
+    return told["peak_bytes"]
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_stream_stays_within_its_cap(data, name):
+    cap_bytes = (128 if name in NEED_MORE else 64) * MIB
+    assert peak_of(data, name, cap_bytes) <= cap_bytes + SPARE_BYTES
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("case", range(40))
+def test_any_stream_stays_within_any_cap(data, case):
+    rng = random.Random(case)
+    name = rng.choice(sorted(PIPELINES))
+    cap_bytes = int(2 ** rng.uniform(7, 11)) * MIB
+    assert peak_of(data, name, cap_bytes) <= cap_bytes + SPARE_BYTES
+
+
+def test_a_batch_larger_than_the_cap_is_refused_before_anything_is_read(data):
+    stream = ab.read(f"{data}/images-*.tfrecord", {"image": ab.Raw("uint8", (512, 512, 3))})
+    with pytest.raises(ab.AnybatchError, match="limit") as refusal:
+        next(iter(stream.batch(200).limit_memory("64MiB")))
+    assert "64 MiB" in str(refusal.value)

@@ -107,10 +107,10 @@ pub struct Gather {
 pub struct Workspace {
     decoder: Decoder,
     block: Vec<u8>,
+    files: AtHand,
     /// The last batch had to wait for storage: have the next one's records fetched ahead.
     cold: bool,
     /// Where the last record's large value was: most likely where the next one's is.
-    files: AtHand,
     layout: Option<Layout>,
 }
 
@@ -174,11 +174,11 @@ impl Gather {
             }
             rest = after;
         }
+        space.files.clear();
         space.cold = reads.were_slow();
         Ok(batch)
     }
 
-        space.files.clear();
     /// Have the records `from..to` of a job fetched while others are decoded; how far that got.
     fn fetch_ahead(
         &self,

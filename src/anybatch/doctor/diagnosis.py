@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from anybatch.doctor.checks import judged
 from anybatch.doctor.findings import Finding, worst
 from anybatch.doctor.measure import Asked, Facts, NoRecordFiles, measured, model_facts, stream_facts
+from anybatch.doctor.measure.facts import SAMPLE_BLOCK
 from anybatch.stream import Stream
 from anybatch.units import parse_size
 
@@ -39,11 +40,13 @@ class Diagnosis:
     def looked_at(self) -> str:
         """How much of the data this rests on."""
         sample, records = self.facts.sample.records, self.facts.records
-        if self.facts.everything or sample >= records:
+        if sample >= records:
             return f"every one of {records:,} records"
-        # of a share p among n random records, two standard errors at the worst p
-        error = (0.25 / max(1, sample)) ** 0.5 * 2
-        return f"{sample:,} of {records:,} records: shares are exact to ±{error:.2%}"
+        # two standard errors of a share of one half, if the records of a block are all alike: never worse
+        error = 2 * (0.25 * SAMPLE_BLOCK / max(1, sample)) ** 0.5
+        exact = f"shares are right to ±{min(1, error):.1%} or better"
+        values = f"the values of {sample:,} of {records:,} records: {exact}"
+        return f"the kinds and checksums of all, and {values}" if self.facts.everything else values
 
     def __str__(self) -> str:
         lines = [f"{one.severity} {one.code}: {one.what}\n    {one.evidence}" for one in self.findings]

@@ -19,6 +19,9 @@ _ROWS = 512
 _SHORT_BYTES = 64
 SAMPLE_BYTES = 64 << 20
 SAMPLE_RECORDS = 100_000
+WHOLE_BYTES = 256 << 20
+WHOLE_RECORDS = 1_000_000
+"""Up to these, the values of all records are kept for a moment: a few hundred bytes each."""
 
 _MOST_COLUMNS = 65_536
 _MOST_ODD = 5
@@ -49,7 +52,8 @@ class _Sample:
         self._starts = [0, *accumulate(load_or_build(shard).records for shard in self._shards)]
         records = sum(one.report.records for one in readable)
         mean = max(1.0, sum(one.sizes.total_bytes for one in readable) / max(1, records))
-        self._take = self._starts[-1] if everything else min(SAMPLE_RECORDS, int(SAMPLE_BYTES / mean) + 1)
+        whole = everything and records <= WHOLE_RECORDS and records * mean <= WHOLE_BYTES
+        self._take = self._starts[-1] if whole else min(SAMPLE_RECORDS, int(SAMPLE_BYTES / mean) + 1)
 
     def place(self, number: int) -> Place:
         """Return where a record lies."""

@@ -24,6 +24,18 @@ def test_the_accumulation_of_keras_is_not_the_whole_batch() -> None:
     assert largest_relative_difference(accumulated, whole) > 1e-3
 
 
+@pytest.mark.usefixtures("double_precision")
+def test_catching_the_error_and_halving_the_batch_is_another_training() -> None:
+    def trained(batch_sizes: list[int]) -> list[Any]:
+        keras.utils.set_random_seed(3)
+        model, given = compiled(dense()), table()
+        for batch_size in batch_sizes:
+            model.fit(given["x"], given["y"], batch_size=batch_size, shuffle=False, verbose=0)
+        return list(model.get_weights())
+
+    assert largest_relative_difference(trained([20, 10, 10]), trained([20, 20, 20])) > 1e-2
+
+
 @pytest.mark.parametrize(
     "case", [one for one in CASES if one.name in {"a mean", "two masks", "attention"}], ids=str
 )

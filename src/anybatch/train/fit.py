@@ -44,6 +44,16 @@ def fit(
     One update is made of `batch_size` samples (or of what the data's own batches hold), whatever fits into
     memory at once: a batch is split into parts whose gradients add up to that of the whole batch. All other
     arguments are those of `model.fit`.
+
+    >>> import keras, numpy as np
+    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> history = fit(model, np.ones((8, 3)), np.ones((8, 1)), batch_size=8, micro_batch_size=3, verbose=0)
+    >>> print(history.plan)
+    batch           8 = 3 x up to 3
+    predicted peak  unknown
+    limit           unknown
+    exact           yes
     """
     backend = backend_of(model)
     backend.check_model(model, batch_size)

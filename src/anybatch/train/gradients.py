@@ -20,6 +20,15 @@ def gradients(
     `loss_fn(*part)` returns one number for some rows of the batch, and `reduction` says which: their "mean"
     or their "sum". With "auto" the batch is tried whole first; where memory runs out, what is left goes on in
     smaller parts. Layers that mix samples, and random ones, see parts and not the batch.
+
+    >>> import keras, tensorflow as tf
+    >>> weight = keras.Variable(2.0)
+    >>> x = tf.constant([1.0, 2.0, 6.0])
+    >>> def loss(x):
+    ...     return tf.reduce_mean(weight.value * x)
+    >>> [gradient], value = gradients(loss, [weight], x, reduction="mean", micro_batch_size=2)
+    >>> float(gradient), float(value)
+    (3.0, 6.0)
     """
     if reduction not in {"mean", "sum"}:
         raise ValueError(f'reduction={reduction!r}; the loss of several rows is their "mean" or their "sum"')

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeAlias
 
 from anybatch.stream import Stream
+from anybatch.stream.batch import Batch
 
 Part: TypeAlias = tuple[Any, bool]
 """Columns, and whether they are the last of their batch."""
@@ -83,7 +84,7 @@ def batch_size_of(stream: Stream) -> int | None:
     """Return how many records `batch` was told to put together; None where that says nothing."""
     stage: Any = stream._stage  # noqa: SLF001
     while stage is not None:
-        if type(stage).__name__ == "Batch":
+        if isinstance(stage, Batch):
             return int(stage.size)
         stage = getattr(stage, "parent", None)
     return None

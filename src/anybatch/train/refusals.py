@@ -20,7 +20,7 @@ class OneSampleDoesNotFit(AnybatchError, MemoryError):
         what = "the update alone" if self.phase == "commit" else f"the {self.phase} of one sample"
         return (
             f"{what} does not fit{held}{limit}: {self.reason}; more memory, a smaller model, "
-            "`keras.RematScope` or an optimizer with fewer slots would do"
+            "`keras.remat` or an optimizer with fewer slots would do"
         )
 
 

@@ -1,17 +1,27 @@
 """One model under training: its steps, made when the first batch is there."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from anybatch.train.backends import backend_of
 from anybatch.train.epochs import Epochs
 from anybatch.train.plans import Plan
 from anybatch.train.transaction import Columns, PartSize, Transaction
 
-_KEPT: WeakKeyDictionary[Any, tuple[Any, dict[str, Any]]] = WeakKeyDictionary()
-"""The traced steps of models, so that the next `fit` does not trace anew; gone with the model."""
+
+@dataclass(slots=True)
+class Made:
+    """The traced steps of a model, kept with it so that the next `fit` does not trace anew."""
+
+    identity: Any
+    whole: Any = None
+    parts: Any = None
+    found: Any = None
+
+
+_ATTRIBUTE = "_anybatch_made"
+"""Where a model holds them: elsewhere they would keep the model alive, as they refer to it."""
 
 
 class Session:
@@ -21,40 +31,41 @@ class Session:
         self.model = model
         self.backend = backend_of(model)
         columns = Columns(self.backend.row_count, self.backend.rows_between, self.backend.tensors)
-        self._made: dict[str, Any] | None = None
+        self._made: Made | None = None
         self.transaction = Transaction(self._steps, self._splitting, columns, PartSize(wanted))
 
     @property
     def events(self) -> list[Any]:
         return self.transaction.size.events
 
-    def _kept(self, part: Any) -> dict[str, Any]:
+    def _kept(self, part: Any) -> Made:
         """Return what was made for this model, as long as it is compiled and trainable as it was then."""
         if self._made is None:
             self.backend.build(self.model, part)
-            key = self.backend.identity(self.model)
-            kept = _KEPT.get(self.model)
-            if kept is None or kept[0] != key:
-                kept = _KEPT[self.model] = (key, {})
-            self._made = kept[1]
+            identity = self.backend.identity(self.model)
+            made = vars(self.model).get(_ATTRIBUTE)
+            if made is None or made.identity != identity:
+                # past Keras' own __setattr__, which would look for layers in it
+                made = vars(self.model)[_ATTRIBUTE] = Made(identity)
+            self._made = made
         return self._made
 
     def _steps(self, part: Any) -> Any:
-        kept = self._kept(part)
-        if "whole" not in kept:
-            kept["whole"] = self.backend.Steps(self.model)
-        return kept["whole"]
+        made = self._kept(part)
+        if made.whole is None:
+            made.whole = self.backend.Steps(self.model)
+        return made.whole
 
     def _splitting(self, part: Any) -> Any:
-        kept = self._kept(part)
-        if "parts" not in kept:
-            found = kept["found"] = self.backend.examined(self.model, part)
-            kept["parts"] = self.backend.Steps(self.model, rules=found.rules, late=frozenset(found.late))
-        return kept["parts"]
+        made = self._kept(part)
+        if made.parts is None:
+            found = made.found = self.backend.examined(self.model, part)
+            made.parts = self.backend.Steps(self.model, rules=found.rules, late=frozenset(found.late))
+        return made.parts
 
     def told(self, plan: Plan) -> Plan:
         """Return the plan with what was found out about splitting this model, if it was split at all."""
-        found = _KEPT.get(self.model, (None, {}))[1].get("found")
+        found = None if self._made is None else self._made.found
         if found is None or not (self.events or (plan.parts or 1) > 1):
             return plan
         return replace(plan, exact=found.exact, notes=(*plan.notes, *found.notes))

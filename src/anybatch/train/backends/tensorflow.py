@@ -47,6 +47,12 @@ def check_model(model: Any, batch_size: int | None) -> None:
     steps = getattr(optimizer, "gradient_accumulation_steps", None)
     if steps:
         raise OwnAccumulation(steps, batch_size)
+    replicas = model.distribute_strategy.num_replicas_in_sync
+    if replicas > 1:
+        raise ValueError(
+            f"the model belongs to a tf.distribute strategy of {replicas} replicas, which cuts batches "
+            "itself; build it outside of the strategy's scope"
+        )
 
 
 def build(model: Any, part: Any) -> None:

@@ -28,7 +28,7 @@ from anybatch.train.refusals import CannotSplit
 FEW = 6
 """Rows that a test looks at: enough for two unequal parts, and little memory."""
 
-REMAT = "keras.RematScope keeps the batch whole in less memory"
+REMAT = "`keras.remat` around its layers keeps the batch whole in less memory"
 _SUM_OF_PENALTY = "one without penalty"
 
 

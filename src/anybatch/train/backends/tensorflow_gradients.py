@@ -12,10 +12,13 @@ class Sums:
     """The sum of the gradients of all parts so far, of one group of loss terms.
 
     Dense sums live in variables, added to in place: nothing is allocated once the first part is through.
-    Slices are kept as they come and never merged: Keras squares and clips them before it merges rows.
+    Slices are kept as they come and never merged: Keras squares and clips them before it merges rows. Of
+    `highest` variables (by their place) the highest gradient counts: those that it overwrites, as in float8.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, highest: frozenset[int] = frozenset()) -> None:
+        self._highest = highest
+        self._chosen: list[bool] = []
         self._dense: list[Any] = []
         self._slices: list[list[Any]] = []
         self._set = tf.function(self._assign, autograph=False)
@@ -24,6 +27,7 @@ class Sums:
     def start(self, gradients: Gradients) -> None:
         """Begin with the gradients of a first part."""
         dense = _dense(gradients)
+        self._chosen = [n in self._highest for n, one in enumerate(gradients) if _is_dense(one)]
         if not self._dense:
             self._dense = [tf.Variable(gradient, trainable=False) for gradient in dense]
         elif dense:
@@ -53,12 +57,19 @@ class Sums:
             variable.assign(gradient)
 
     def _assign_add(self, dense: list[Any]) -> None:
-        for variable, gradient in zip(self._dense, dense, strict=True):
-            variable.assign_add(gradient)
+        for variable, gradient, chosen in zip(self._dense, dense, self._chosen, strict=True):
+            if chosen:
+                variable.assign(tf.maximum(variable, gradient))
+            else:
+                variable.assign_add(gradient)
 
 
 def _dense(gradients: Gradients) -> list[Any]:
-    return [one for one in gradients if one is not None and not isinstance(one, tf.IndexedSlices)]
+    return [one for one in gradients if _is_dense(one)]
+
+
+def _is_dense(gradient: Any) -> bool:
+    return gradient is not None and not isinstance(gradient, tf.IndexedSlices)
 
 
 def _summed(like: Any, dense: Any, slices: Any) -> Any:

@@ -183,7 +183,7 @@ class Steps:
     def _accumulate(self, gradients: dict[str, Gradients], side: Any, seen: Any) -> None:
         if self._side is None:
             for group, one in gradients.items():
-                self._sums.setdefault(group, Sums()).start(one)
+                self._sums.setdefault(group, Sums(self._overwritten)).start(one)
             self._first = {group: [_without_values(g) for g in one] for group, one in gradients.items()}
         else:
             for group, one in gradients.items():
@@ -316,9 +316,20 @@ class Steps:
         penalty, gradients = self._penalty()
         for group, total in totals.items():
             factor = self._correction(group, side[0], sizes_were_right)
-            right = total if factor is None else [scaled(one, factor) for one in total]
+            right = total if factor is None else self._scaled(total, factor)
             gradients = [added(one, other) for one, other in zip(right, gradients, strict=True)]
         return penalty, gradients
+
+    def _scaled(self, total: Gradients, factor: Any) -> Gradients:
+        return [one if place in self._overwritten else scaled(one, factor) for place, one in enumerate(total)]
+
+    @property
+    def _overwritten(self) -> frozenset[int]:
+        """The places of variables that are not moved by their gradient but become it."""
+        variables = self.model.trainable_variables
+        return frozenset(
+            n for n, one in enumerate(variables) if getattr(one, "overwrite_with_gradient", None)
+        )
 
     def _correction(self, group: str, reports: Any, sizes_were_right: bool) -> Any:
         """Return what the sums of a group are still to be multiplied by; None: nothing."""

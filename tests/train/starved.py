@@ -1,0 +1,64 @@
+"""Trains under an address-space limit that shrinks and grows at random moments; prints the final weights.
+
+Run as `python -m tests.train.starved SEED MEGABYTES`: the limit is that much above what the process has after its
+first updates. Without a limit: `MEGABYTES` 0.
+"""
+
+import json
+import random
+import resource
+import sys
+from pathlib import Path
+from typing import Any
+
+UPDATES = 12
+BATCH = 512
+
+
+def main(seed: int, megabytes: int) -> None:
+    import keras
+    import numpy as np
+
+    import anybatch as ab
+
+    keras.utils.set_random_seed(1)
+    wide = keras.layers.Dense(4096, activation="tanh")
+    model = keras.Sequential([keras.Input((64,)), wide, keras.layers.Dense(256), keras.layers.Dense(1)])
+    model.compile(keras.optimizers.Adam(1e-3), "mse", metrics=["mae"])
+    data = np.random.default_rng(0)
+    x = data.normal(size=(UPDATES * BATCH, 64)).astype("float32")
+    y = x[:, :1] * 2
+    limit = Squeeze(seed, megabytes)
+    history = ab.fit(
+        model, x, y, batch_size=BATCH, epochs=2, shuffle=False, verbose=0, callbacks=[limit.callback(keras)],
+        validation_data=(x[:BATCH], y[:BATCH]),
+    )  # fmt: skip
+    weights = [float(np.abs(weight).sum()) for weight in model.get_weights()]
+    events = [f"{event.kind} {event.phase}" for event in history.events]
+    json.dump({"weights": weights, "events": events, "loss": history.history["loss"]}, sys.stdout)
+
+
+class Squeeze:
+    """Sets the limit at random updates of the run, and takes it away at others."""
+
+    def __init__(self, seed: int, megabytes: int) -> None:
+        self._random = random.Random(seed)
+        self._bytes = megabytes << 20
+
+    def callback(self, keras: Any) -> Any:
+        return keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: self._turn(batch))
+
+    def _turn(self, batch: int) -> None:
+        if not self._bytes or batch < 2:
+            return
+        room = self._random.choice([0.3, 0.6, 1.0, 3.0])
+        limit = _address_space() + int(room * self._bytes)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+
+
+def _address_space() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,43 @@
+"""Memory really runs out, at random moments; every case that raises is survived."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+CASES = 50
+MEGABYTES = 48
+
+
+def starved(seed: int, megabytes: int) -> tuple[int, Any]:
+    """Return the exit code and, if it is 0, what the process printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.train.starved", str(seed), str(megabytes)],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode <= 0, done.stderr[-3000:]
+    return done.returncode, json.loads(done.stdout) if done.returncode == 0 else None
+
+
+@pytest.mark.soak
+def test_training_that_ran_out_of_memory_ends_with_the_same_weights() -> None:
+    _, undisturbed = starved(0, 0)
+    signals, exhausted = 0, 0
+    for seed in range(CASES):
+        code, found = starved(seed, MEGABYTES)
+        if code < 0:
+            # the C++ runtime ended the process: no code inside can catch that, a supervisor restarts it
+            signals += 1
+            continue
+        exhausted += bool(found["events"])
+        assert found["weights"] == pytest.approx(undisturbed["weights"], rel=1e-4)
+        assert found["loss"] == pytest.approx(undisturbed["loss"], rel=1e-4)
+    print(f"{CASES} cases: {exhausted} ran out and went on, {signals} ended in a signal")
+    assert exhausted > CASES // 4

@@ -224,7 +224,7 @@ def one_compressed_shard(plan):
 
 @fault("AB106", "x order rows extra", "error", "int64")
 def a_feature_of_another_kind_in_one_shard(plan):
-    third = len(plan.records) // 3
+    third = -(-len(plan.records) // 3)
     return plan.changed(lambda at, one: one | {"x": [at, 1, 2, 3]} if at < third else one)
 
 

@@ -56,6 +56,9 @@ _TITLES: dict[str, dict[str, str]] = {
         "AB501": "no feature fits the model's input",
         "AB502": "layers that mix the records of a batch",
         "AB503": "fewer outputs than classes",
+        "AB504": "a batch far from the gradient noise scale",
+        "AB505": "the first batch does not pass",
+        "AB506": "an input that cannot keep up",
     },
     "script: order": {
         "AB601": "batches are made without shuffling",

@@ -9,7 +9,15 @@ from typing import Any, TypeAlias
 
 from anybatch.doctor.checks import judged
 from anybatch.doctor.findings import Finding, worst
-from anybatch.doctor.measure import Asked, Facts, NoRecordFiles, measured, model_facts, stream_facts
+from anybatch.doctor.measure import (
+    Asked,
+    Facts,
+    NoRecordFiles,
+    measured,
+    model_facts,
+    stream_facts,
+    training_facts,
+)
 from anybatch.doctor.measure.facts import SAMPLE_BLOCK
 from anybatch.stream import Stream
 from anybatch.units import parse_size
@@ -89,7 +97,8 @@ def diagnose(
     """Return what is wrong with record files, underneath the decoding: nothing in them is an exception.
 
     Up to 256 MiB are read in full, more by a sample unless `everything`. Two data sets by name,
-    `{"train": paths, "test": paths}`, are compared: records of the first must not be in the second.
+    `{"train": paths, "test": paths}`, are compared: records of the first must not be in the second. With a
+    model and a stream of `(x, y)` the first batches are tried as well; the weights stay as they are.
     """
     first, *others = data.values() if isinstance(data, Mapping) else [data]
     paths, asked = _asked(first, Asked(batch_size, _bytes(memory), shuffle_buffer, steps_per_epoch))
@@ -97,7 +106,8 @@ def diagnose(
     if others:
         facts = replace(facts, other=measured(_paths(others[0]), label=label, everything=everything))
     if model is not None:
-        facts = replace(facts, model=model_facts(model))
+        tried = training_facts(model, first) if isinstance(first, Stream) else None
+        facts = replace(facts, model=model_facts(model), training=tried)
     return Diagnosis(tuple(judged(facts, asked)), facts, asked)
 
 

@@ -9,6 +9,9 @@ from anybatch.doctor.measure import Asked, Facts
 MIX_RECORDS = ("BatchNormalization", "SpectralNormalization")
 """Layers in which a record's result depends on who else is in the batch."""
 
+_WITHIN = (0.05, 20.0)
+"""Batches from a twentieth to twenty times the noise scale are nothing to speak of."""
+
 
 def input_mismatch(facts: Facts, _: Asked) -> Iterator[Finding]:
     """AB501: no feature has as many values as the model takes."""
@@ -70,4 +73,53 @@ def output_mismatch(facts: Facts, _: Asked) -> Iterator[Finding]:
     )
 
 
-CHECKS = (input_mismatch, cannot_be_split, output_mismatch)
+def noisy(facts: Facts, asked: Asked) -> Iterator[Finding]:
+    """AB504: what the gradient noise says about the batch."""
+    scale = facts.training.noise_scale if facts.training else None
+    if scale is None or asked.batch_size is None or _WITHIN[0] < asked.batch_size / scale < _WITHIN[1]:
+        return
+    small = asked.batch_size < scale
+    yield Finding(
+        "AB504",
+        Severity.NOTE,
+        "the batch is small for how noisy the gradients are: updates are mostly noise"
+        if small
+        else "the batch is large for how noisy the gradients are: most of its records tell nothing new",
+        f"a batch of {asked.batch_size:,}; noise and signal are equal at {scale:,.0f}, with these weights",
+        f"anybatch sweep FILE:FUNCTION --batch-sizes {asked.batch_size},{max(1, round(scale))}",
+    )
+
+
+def first_step_fails(facts: Facts, _: Asked) -> Iterator[Finding]:
+    """AB505: the model does not take what the stream gives."""
+    if facts.training is None or not facts.training.problem:
+        return
+    yield Finding(
+        "AB505",
+        Severity.ERROR,
+        "the first batch does not pass through the model",
+        facts.training.problem,
+        'data = data.as_supervised("x", "y")  # columns of the shape and type that the model was built for',
+    )
+
+
+def input_too_slow(facts: Facts, _: Asked) -> Iterator[Finding]:
+    """AB506: batches take longer to come than a whole step would."""
+    tried = facts.training
+    if tried is None or not tried.forward_seconds:
+        return
+    # a step is about three times its forward half
+    step = 3 * tried.forward_seconds
+    if tried.input_seconds <= step:
+        return
+    yield Finding(
+        "AB506",
+        Severity.WARNING,
+        "the input cannot keep up with the model: most of the time the model would wait",
+        f"a batch takes {tried.input_seconds * 1e3:,.0f} ms to come, about {step * 1e3:,.0f} ms to train on; "
+        f"`{tried.slowest_stage}` is waited for most",
+        "data = data.map(fn, batched=True)  # columns of many records at a time; or .cache() behind it",
+    )
+
+
+CHECKS = (input_mismatch, cannot_be_split, output_mismatch, noisy, first_step_fails, input_too_slow)

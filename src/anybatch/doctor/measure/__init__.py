@@ -3,12 +3,13 @@
 import shlex
 from collections.abc import Sequence
 
-from anybatch.doctor.measure.facts import Asked, Facts, ModelFacts, SampleFacts, ShardFacts
+from anybatch.doctor.measure.facts import Asked, Facts, ModelFacts, SampleFacts, ShardFacts, TrainingFacts
 from anybatch.doctor.measure.files import is_small, joined, shard_facts
 from anybatch.doctor.measure.labels import guessed_label
 from anybatch.doctor.measure.models import model_facts
 from anybatch.doctor.measure.sample import sample_of
 from anybatch.doctor.measure.streams import NoRecordFiles, stream_facts
+from anybatch.doctor.measure.training import training_facts
 from anybatch.records import find_files
 
 __all__ = [
@@ -18,9 +19,11 @@ __all__ = [
     "NoRecordFiles",
     "SampleFacts",
     "ShardFacts",
+    "TrainingFacts",
     "measured",
     "model_facts",
     "stream_facts",
+    "training_facts",
 ]
 
 

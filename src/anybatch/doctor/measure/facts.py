@@ -117,6 +117,21 @@ class ModelFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class TrainingFacts:
+    """What the first batches did to a model."""
+
+    problem: str = ""
+    """Why not even one batch passes."""
+    noise_scale: float | None = None
+    """The batch at which a gradient is half noise, now; None if that cannot be told."""
+    input_seconds: float = 0.0
+    """How long one batch takes to come."""
+    forward_seconds: float = 0.0
+    """How long it takes through the model, without the way back."""
+    slowest_stage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """What the user wants to do with the data."""
 
@@ -142,6 +157,7 @@ class Facts:
     label: str | None = None
     """The feature that is the label, if one is."""
     model: ModelFacts | None = None
+    training: TrainingFacts | None = None
     other: "Facts | None" = None
     """A second data set that must not share records with this one."""
 

@@ -1,0 +1,85 @@
+"""Try a model on the first batches of a stream; its weights are put back afterwards."""
+
+import time
+from itertools import islice, pairwise
+from typing import Any
+
+from anybatch.doctor.measure.facts import TrainingFacts
+from anybatch.doctor.noise import measured_noise
+from anybatch.stream import Stream
+
+_TIMED_BATCHES = 8
+_MOST_ROWS = 512
+
+
+def training_facts(model: Any, stream: Stream) -> TrainingFacts | None:
+    """Return what happens on the first batches, or None if the stream has no batches of `(x, y)`."""
+    try:
+        batch = next(iter(stream), None)
+    except TypeError:
+        return None
+    if not isinstance(batch, tuple) or len(batch) < 2:
+        return None
+    problem = _problem_of_the_first_step(model, stream)
+    if problem:
+        return TrainingFacts(problem=problem)
+    input_seconds, stage = _input_seconds(stream)
+    return TrainingFacts(
+        noise_scale=_noise_scale(model, batch),
+        input_seconds=input_seconds,
+        forward_seconds=_forward_seconds(model, stream),
+        slowest_stage=stage,
+    )
+
+
+def _problem_of_the_first_step(model: Any, stream: Stream) -> str:
+    from anybatch.train import evaluate
+
+    try:
+        evaluate(model, stream.take(1), verbose=0)
+    except Exception as error:  # noqa: BLE001 - a user's model may raise anything, and that is the finding
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+    return ""
+
+
+def _noise_scale(model: Any, batch: Any) -> float | None:
+    weights = model.get_weights()
+    x, y = batch[:2]
+    rows = slice(0, _MOST_ROWS)
+    part = ({name: one[rows] for name, one in x.items()} if isinstance(x, dict) else x[rows], y[rows])
+    try:
+        noise = measured_noise(model, part)
+    finally:
+        # moving statistics and seeds have gone on
+        model.set_weights(weights)
+    return None if noise is None else noise.scale
+
+
+def _input_seconds(stream: Stream) -> tuple[float, str]:
+    """Return how long one batch takes to come, and the stage that most of this is spent in."""
+    start = time.perf_counter()
+    batches = sum(1 for _ in islice(stream, _TIMED_BATCHES))
+    passed = (time.perf_counter() - start) / max(1, batches)
+    return passed, slowest(stream.stats())
+
+
+def slowest(stats: list[dict[str, Any]]) -> str:
+    """Return the stage that is waited for longest, less what it waits itself; the source is last.
+
+    >>> slowest([{"stage": "map", "seconds_waited": 5.0}, {"stage": "read", "seconds_waited": 1.0}])
+    'map'
+    """
+    waited = [(one["stage"], one["seconds_waited"]) for one in stats] + [("", 0.0)]
+    own = {stage: seconds - below for (stage, seconds), (_, below) in pairwise(waited)}
+    return max(own, key=own.__getitem__, default="")
+
+
+def _forward_seconds(model: Any, stream: Stream) -> float:
+    """Return how long one batch takes through the model, forward alone, when everything is traced."""
+    from anybatch.train import evaluate
+
+    batch = next(iter(stream))
+    rows = len(batch[1])
+    start = time.perf_counter()
+    evaluate(model, batch[0], batch[1], batch_size=rows, verbose=0)
+    return time.perf_counter() - start

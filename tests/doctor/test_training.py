@@ -1,0 +1,87 @@
+"""With a model and a stream of batches, what would happen in training is found before it starts."""
+
+import time
+
+import numpy as np
+import pytest
+
+import anybatch as ab
+from anybatch.doctor import diagnose
+from anybatch.doctor.checks.training import input_too_slow, noisy
+from anybatch.doctor.measure import Asked, Facts, SampleFacts, TrainingFacts
+from anybatch.records import Sizes
+from tests.doctor.data_sets import pictures
+
+FEATURES = {"x": ab.Numbers("float32", (4,)), "label": ab.Numbers("int64")}
+
+
+@pytest.fixture(scope="module")
+def keras():
+    import keras
+
+    return keras
+
+
+def model_of(keras, inputs, outputs=10):
+    model = keras.Sequential(
+        [keras.Input((inputs,)), keras.layers.BatchNormalization(), keras.layers.Dense(outputs)]
+    )
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return model
+
+
+def stream_of(paths):
+    return ab.read(paths, FEATURES).shuffle(seed=1).batch(60)
+
+
+def codes(found):
+    return {finding.code: str(finding.severity) for finding in found.findings}
+
+
+def test_a_model_that_fits_the_data_raises_nothing_above_a_note(keras, tmp_path):
+    data = stream_of(pictures().write(tmp_path)).as_supervised("x", "label")
+    assert set(codes(diagnose(data, model=model_of(keras, 4))).values()) <= {"note"}
+
+
+def test_a_batch_that_does_not_pass_is_found_before_the_first_step(keras, tmp_path):
+    data = stream_of(pictures().write(tmp_path)).as_supervised("x", "label")
+    found = diagnose(data, model=model_of(keras, 7))
+    assert codes(found)["AB505"] == "error"
+    assert codes(found)["AB501"] == "error"
+
+
+def test_trying_a_model_leaves_its_weights_as_they_were(keras, tmp_path):
+    data = stream_of(pictures().write(tmp_path)).as_supervised("x", "label")
+    model = model_of(keras, 4)
+    before = model.get_weights()
+    diagnose(data, model=model)
+    assert all(np.array_equal(one, other) for one, other in zip(before, model.get_weights(), strict=True))
+
+
+def test_a_slow_map_is_named_as_what_holds_the_model_back(keras, tmp_path):
+    def slow(batch):
+        time.sleep(2)
+        return batch
+
+    data = stream_of(pictures(count=120).write(tmp_path)).map(slow).as_supervised("x", "label")
+    (finding,) = [one for one in diagnose(data, model=model_of(keras, 4)).findings if one.code == "AB506"]
+    assert "map" in finding.evidence
+
+
+def facts_of(**tried):
+    sample = SampleFacts(np.arange(3))
+    return Facts(
+        "train/*", (), everything=True, sizes=Sizes(), sample=sample, training=TrainingFacts(**tried)
+    )
+
+
+@pytest.mark.parametrize(("batch", "told"), [(8, "small"), (100, None), (4000, None), (100_000, "large")])
+def test_the_noise_scale_judges_the_batch(batch, told):
+    found = list(noisy(facts_of(noise_scale=1000.0), Asked(batch_size=batch)))
+    assert [told in one.what for one in found] == ([True] if told else [])
+
+
+@pytest.mark.parametrize(("input_seconds", "told"), [(0.01, False), (0.029, False), (0.031, True), (5, True)])
+def test_an_input_slower_than_a_step_is_told(input_seconds, told):
+    facts = facts_of(input_seconds=input_seconds, forward_seconds=0.01)
+    assert bool(list(input_too_slow(facts, Asked()))) == told

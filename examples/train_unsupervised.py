@@ -1,9 +1,10 @@
 """Models without labels: an autoencoder, a variational one, and one that compares samples.
 
-The first two are sums over samples and are split exactly. The third looks at all pairs of its batch: anybatch
+The first two are means over samples and can be split. The third looks at all pairs of its batch: anybatch
 says so, and keeping the batch whole with `keras.remat` is the way to make it fit. (`keras.RematScope` is the
-same for all layers made in it; on TensorFlow it does not take layers that are told whether they train.) Run it
-with `python examples/train_unsupervised.py`.
+same for all layers made in it; on TensorFlow it fails for layers that are told whether they train.)
+
+Run it with `python examples/train_unsupervised.py`.
 """
 
 from typing import Any

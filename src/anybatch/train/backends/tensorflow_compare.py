@@ -1,5 +1,7 @@
 """The gradient of one batch, whole, in parts and permuted."""
 
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -16,28 +18,33 @@ def compared(model: Any, batch: Any, found: Findings, parts: int) -> tuple[float
     """Return how far the gradients in parts, and of the batch permuted, are from that of the whole batch."""
     undo = Undo(moved_by_a_part(model))
     before = undo.taken()
+    steps = Steps(model, rules=found.rules)
     rows = row_count(batch)
     order = np.random.default_rng(0).permutation(rows)
+
+    def gradients(of: Any, most: int) -> list[Any]:
+        steps.begin()
+        for start, n in _cuts(rows, most):
+            # every part starts from the same seeds
+            undo.put_back(before)
+            steps.add_part(tensors(rows_between(of, start, start + n)), n / rows)
+        return _as_arrays(steps.gradients(sizes_were_right=True))
+
     try:
         with one_draw_for_all_rows():
-            steps = Steps(model, rules=found.rules)
-            whole = _gradients(steps, batch, rows)
-            undo.put_back(before)
-            split = _gradients(steps, batch, -(-rows // parts))
-            undo.put_back(before)
-            permuted = _gradients(steps, tf.nest.map_structure(lambda leaf: _taken(leaf, order), batch), rows)
+            whole, split = gradients(batch, rows), gradients(batch, -(-rows // parts))
+            permuted = gradients(tf.nest.map_structure(lambda leaf: _taken(leaf, order), batch), rows)
     finally:
         undo.put_back(before)
     return _largest(split, whole), _largest(permuted, whole)
 
 
-def _gradients(steps: Steps, batch: Any, most: int) -> list[Any]:
-    rows, start = row_count(batch), 0
-    steps.begin()
-    for n in part_sizes(rows, most):
-        steps.add_part(tensors(rows_between(batch, start, start + n)), n / rows)
-        start += n
-    found = steps.gradients(sizes_were_right=True)
+def _cuts(rows: int, most: int) -> Iterator[tuple[int, int]]:
+    sizes = part_sizes(rows, most)
+    return zip(accumulate([0, *sizes]), sizes, strict=False)
+
+
+def _as_arrays(found: list[Any]) -> list[Any]:
     return [None if one is None else np.asarray(tf.convert_to_tensor(one), np.float64) for one in found]
 
 

@@ -29,6 +29,7 @@ FEW = 6
 """Rows that a test looks at: enough for two unequal parts, and little memory."""
 
 REMAT = "`keras.remat` around its layers keeps the batch whole in less memory"
+_DRAWS = "draws other numbers when a batch is split: equal in distribution, not in bits"
 _SUM_OF_PENALTY = "one without penalty"
 
 
@@ -89,10 +90,7 @@ def _by_type(model: Any, findings: Findings) -> None:
                 f"`{layer.name}` is stateful: parts follow each other where rows should; {REMAT}"
             )
         elif isinstance(layer, _RANDOM) and _draws(layer):
-            findings.inexact(
-                f"{type(layer).__name__} `{layer.name}` draws other numbers when a batch is split: equal in "
-                "distribution, not in bits"
-            )
+            findings.inexact(f"{type(layer).__name__} `{layer.name}` {_DRAWS}")
 
 
 _RANDOM = (
@@ -135,9 +133,13 @@ def _by_trial(model: Any, batch: Any, findings: Findings, undo: Undo) -> None:
     before = undo.taken()
     halves = [rows_between(batch, 0, cut), rows_between(batch, cut, rows)]
     together, *apart = [_trial(model, part, undo, before) for part in (batch, *halves)]
-    _mixing(model, together, apart, findings)
+    mixed = _mixing(model, together, apart, findings)
     for number in range(len(together.terms)):
-        _classify(model, number, together, apart, findings)
+        if not _classified(model, number, together, apart, findings) and not mixed:
+            findings.inexact(
+                f"`{together.terms[number].name}` is neither a sum nor a mean over samples: it compares "
+                f"them; {REMAT}"
+            )
     _metrics(model, [together], apart, findings)
     _moving(model, undo, before, findings)
     undo.put_back(before)
@@ -153,9 +155,10 @@ def _trial(model: Any, part: Any, undo: Undo, before: list[Any]) -> _Trial:
     )
 
 
-def _mixing(model: Any, together: _Trial, apart: list[_Trial], findings: Findings) -> None:
+def _mixing(model: Any, together: _Trial, apart: list[_Trial], findings: Findings) -> bool:
+    """Return whether rows depend on each other before any loss sees them, and say so if nobody has."""
     if norms.pooled_layers(model):
-        return
+        return True
     for number, leaf in enumerate(tf.nest.flatten(together.outputs)):
         halves = [tf.nest.flatten(trial.outputs)[number] for trial in apart]
         if not _is_by_row(leaf, together.rows):
@@ -165,14 +168,16 @@ def _mixing(model: Any, together: _Trial, apart: list[_Trial], findings: Finding
                 f"output {number} of `{model.name}` depends on the other samples of its batch: a layer mixes "
                 f"them; {REMAT}"
             )
-            return
+            return True
+    return False
 
 
 def _is_by_row(leaf: Any, rows: int) -> bool:
     return bool(leaf.shape.rank) and leaf.shape[0] == rows and leaf.dtype.is_floating
 
 
-def _classify(model: Any, number: int, together: _Trial, apart: list[_Trial], findings: Findings) -> None:
+def _classified(model: Any, number: int, together: _Trial, apart: list[_Trial], findings: Findings) -> bool:
+    """Find the rule by which a term adds up, and return whether there is one."""
     term, value = together.terms[number], together.values[number]
     parts = [trial.values[number] for trial in apart]
     if _adds_up(term, number, together, apart, term.rule):
@@ -182,10 +187,9 @@ def _classify(model: Any, number: int, together: _Trial, apart: list[_Trial], fi
         findings.rules[term.name] = ONE
     elif term.name == "compute_loss" and _close(sum(parts) - _penalty(model), value):
         findings.rules[term.name] = _SUM_OF_PENALTY
-    elif findings.exact:
-        findings.inexact(
-            f"`{term.name}` is neither a sum nor a mean over samples: it compares samples; {REMAT}"
-        )
+    else:
+        return False
+    return True
 
 
 def _adds_up(term: Term, number: int, together: _Trial, apart: list[_Trial], rule: str) -> bool:
@@ -237,15 +241,18 @@ def _after(compiled: Any, trials: list[_Trial]) -> list[list[Any]]:
 
 
 def _moving(model: Any, undo: Undo, before: list[Any], findings: Findings) -> None:
-    """Find state that a training pass moves and that nobody pools: it would move once per part."""
+    """Find state that a training pass moves and that nobody pools: it moves once per part, or is a seed."""
     pooled = {id(v) for layer in norms.pooled_layers(model) for v in layer.non_trainable_variables}
     metrics = {id(variable) for variable in model.metrics_variables}
     for variable, value in zip(undo.variables, before, strict=True):
-        known = id(variable) in pooled | metrics or "seed" in variable.name
-        if not known and not np.array_equal(np.asarray(variable.value), np.asarray(value), equal_nan=False):
+        if id(variable) in pooled | metrics or np.array_equal(variable.numpy(), np.asarray(value)):
+            continue
+        if "seed" not in variable.name:
             findings.inexact(
                 f"`{variable.path}` is moved by the forward pass: once per part instead of once; {REMAT}"
             )
+        elif not any(_DRAWS in note for note in findings.notes):
+            findings.inexact(f"`{variable.path}` {_DRAWS}")
 
 
 @contextmanager

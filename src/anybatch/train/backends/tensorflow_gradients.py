@@ -21,24 +21,25 @@ class Sums:
         self._chosen: list[bool] = []
         self._dense: list[Any] = []
         self._slices: list[list[Any]] = []
-        self._set = tf.function(self._assign, autograph=False)
-        self._more = tf.function(self._assign_add, autograph=False)
 
     def start(self, gradients: Gradients) -> None:
         """Begin with the gradients of a first part."""
         dense = _dense(gradients)
         self._chosen = [n in self._highest for n, one in enumerate(gradients) if _is_dense(one)]
-        if not self._dense:
+        if self._dense:
+            for variable, gradient in zip(self._dense, dense, strict=True):
+                variable.assign(gradient, read_value=False)
+        else:
             self._dense = [tf.Variable(gradient, trainable=False) for gradient in dense]
-        elif dense:
-            self._set(dense)
         self._slices = [[gradient] for gradient in gradients if isinstance(gradient, tf.IndexedSlices)]
 
     def add(self, gradients: Gradients) -> None:
         """Add those of one more part."""
-        dense = _dense(gradients)
-        if dense:
-            self._more(dense)
+        for variable, gradient, chosen in zip(self._dense, _dense(gradients), self._chosen, strict=True):
+            if chosen:
+                variable.assign(tf.maximum(variable, gradient), read_value=False)
+            else:
+                variable.assign_add(gradient, read_value=False)
         slices = [gradient for gradient in gradients if isinstance(gradient, tf.IndexedSlices)]
         for kept, more in zip(self._slices, slices, strict=True):
             kept.append(more)
@@ -51,17 +52,6 @@ class Sums:
     def forget(self) -> None:
         """Let go of the slices; the dense sums are used again."""
         self._slices = []
-
-    def _assign(self, dense: list[Any]) -> None:
-        for variable, gradient in zip(self._dense, dense, strict=True):
-            variable.assign(gradient)
-
-    def _assign_add(self, dense: list[Any]) -> None:
-        for variable, gradient, chosen in zip(self._dense, dense, self._chosen, strict=True):
-            if chosen:
-                variable.assign(tf.maximum(variable, gradient))
-            else:
-                variable.assign_add(gradient)
 
 
 def _dense(gradients: Gradients) -> list[Any]:

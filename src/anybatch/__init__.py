@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from anybatch.train import Plan, check_exact
     from anybatch.train.fit import evaluate, fit, predict
     from anybatch.train.gradients import gradients
+    from anybatch.train.plan import plan
 
 __version__ = "0.1.0"
 
@@ -40,6 +41,7 @@ _HOMES = {
     "infer_features": "records",
     "lint": "doctor",
     "mix": "stream",
+    "plan": "train",
     "predict": "train",
     "read": "stream",
     "sweep": "doctor",
@@ -68,6 +70,7 @@ __all__ = [
     "infer_features",
     "lint",
     "mix",
+    "plan",
     "predict",
     "read",
     "sweep",

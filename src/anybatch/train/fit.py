@@ -7,6 +7,7 @@ from anybatch.train.backends import backend_of
 from anybatch.train.checkpoint_keeper import Keeper
 from anybatch.train.epochs import Epochs
 from anybatch.train.inputs import Source, StreamSource
+from anybatch.train.plan import first_plan
 from anybatch.train.routes import planned
 from anybatch.train.session import Session
 
@@ -72,7 +73,7 @@ def fit(
         class_weight=class_weight,
     )
     keeper = Keeper(model, source, checkpoint, resume=resume, epochs=epochs)
-    plan = keeper.bounded(planned(source, micro_batch_size, memory, device_memory))
+    plan = keeper.bounded(first_plan(model, source, micro_batch_size, memory, device_memory))
     session = Session(model, plan.micro_batch_size)
     training = keeper.epochs(steps_per_epoch)
     validation = None

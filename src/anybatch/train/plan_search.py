@@ -1,0 +1,142 @@
+"""Which sizes to try, and what to make of them: plain numbers in, plain numbers out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from anybatch.memory import PeakModel, Peaks, Probe, fitted
+from anybatch.train.split import part_sizes
+
+FIRST_ROWS = 8
+GROWTH_FACTOR = 8
+NOISE_BYTES = 48 << 20
+"""An allocator keeps tens of MB to itself: a smaller rise from size to size tells nothing."""
+DOUBT_BYTES = 8 << 20
+"""What two measurements of the same may differ by: the slope may be so much steeper than it looks."""
+MOST_ASCENDING = 2
+"""With one more in one part and one to verify, there are at most four probes, unless one fails."""
+TRUSTED_FACTOR = 2
+MOST_LOOKS = 4
+"""More than one only after a size has failed that was expected to fit."""
+MARGIN = 0.05
+
+
+class Split(Enum):
+    """Whether an update is made of one part or of several."""
+
+    ONE = "one part"
+    SEVERAL = "several parts"
+
+
+Measure = Callable[[int, Split], int | None]
+"""From rows and kind to the rise of memory in bytes; None if it ran out."""
+
+
+@dataclass(slots=True)
+class Search:
+    """Probes a few sizes, ascending, and never one that is expected not to fit."""
+
+    measure: Measure
+    batch_size: int
+    free_bytes: int
+    """What memory may rise by."""
+    start: Probe
+    """What updates of next to nothing take: everything that does not grow with the samples."""
+    probes: list[tuple[Split, Probe]] = field(default_factory=list)
+    failed_at: int | None = None
+
+    def run(self) -> Peaks:
+        """Return the model of the peak, from at most four probes."""
+        rows: int | None = min(FIRST_ROWS, self._half)
+        while rows is not None and self._probe(rows, Split.SEVERAL):
+            rows = self._next(rows)
+        several = self._fitted()
+        return self._verified(Peaks(self._in_one_part(several), several))
+
+    @property
+    def _half(self) -> int:
+        """The largest part of several."""
+        return -(-self.batch_size // 2)
+
+    def _verified(self, peaks: Peaks) -> Peaks:
+        """Return peaks after a look at the size they lead to, where that lies far beyond what was seen."""
+        for _ in range(MOST_LOOKS):
+            part = chosen(peaks, self.batch_size, self.free_bytes)
+            seen = max((probe.samples for _, probe in self.probes), default=0)
+            if part is None or part <= TRUSTED_FACTOR * seen:
+                break
+            peaks = self._looked_at(part, peaks)
+        return peaks
+
+    def _looked_at(self, part: int, peaks: Peaks) -> Peaks:
+        kind = Split.ONE if part >= self.batch_size else Split.SEVERAL
+        if not self._probe(part, kind):
+            return Peaks(
+                peaks.whole.scaled_to_fail_at(part, self.free_bytes),
+                peaks.split.scaled_to_fail_at(part, self.free_bytes),
+            )
+        if kind is Split.SEVERAL:
+            return replace(peaks, split=self._fitted())
+        return replace(peaks, whole=self._in_one_part_through(peaks.split))
+
+    def _in_one_part(self, several: PeakModel) -> PeakModel:
+        """Return the model without sums: one probe more, where the whole batch has a chance to fit."""
+        slope = several.bytes_per_sample
+        if not self.probes or slope * self.batch_size > self.free_bytes:
+            return several
+        largest = self.probes[-1][1].samples
+        near = self.batch_size <= TRUSTED_FACTOR * largest
+        if not self._probe(self.batch_size if near else largest, Split.ONE):
+            return several
+        return self._in_one_part_through(several)
+
+    def _in_one_part_through(self, several: PeakModel) -> PeakModel:
+        """Return the line through what was seen in one part; through one point, with the slope of several."""
+        found = [probe for kind, probe in self.probes if kind is Split.ONE][-2:]
+        if len(found) == 2:
+            return fitted(found)
+        fixed = found[0].peak_bytes - several.bytes_per_sample * found[0].samples
+        return PeakModel(max(0.0, fixed), several.bytes_per_sample)
+
+    def _next(self, rows: int) -> int | None:
+        """Return the next size worth a probe; None when the slope is known, or nothing larger would fit."""
+        before, last = ([self.start] + [probe for _, probe in self.probes])[-2:]
+        risen = last.peak_bytes - before.peak_bytes
+        if rows >= self._half or len(self.probes) == MOST_ASCENDING or rows <= before.samples:
+            return None
+        steepest = (max(0, risen) + DOUBT_BYTES) / (rows - before.samples)
+        doubted = PeakModel(last.peak_bytes - steepest * rows, steepest)
+        fitting = doubted.largest_under(
+            int(self.free_bytes * (1 - MARGIN)), ceiling=min(self._half, rows * GROWTH_FACTOR)
+        )
+        known = risen >= NOISE_BYTES and fitting < 2 * rows
+        return fitting if fitting > rows and not known else None
+
+    def _probe(self, rows: int, kind: Split) -> bool:
+        rise = self.measure(rows, kind)
+        if rise is None:
+            self.failed_at = rows if self.failed_at is None else min(rows, self.failed_at)
+            return False
+        self.probes.append((kind, Probe(rows, rise)))
+        return True
+
+    def _fitted(self) -> PeakModel:
+        """Return the line through the two largest sizes: smaller ones drown in what the allocator keeps."""
+        points = [self.start] + [probe for kind, probe in self.probes if kind is Split.SEVERAL]
+        model = fitted(points[-2:])
+        return model if self.failed_at is None else model.scaled_to_fail_at(self.failed_at, self.free_bytes)
+
+
+def chosen(peaks: Peaks, batch_size: int, free_bytes: int) -> int | None:
+    """Return the largest even part that fits with a margin; None if not even one sample does.
+
+    >>> line = PeakModel(fixed_bytes=100.0, bytes_per_sample=10.0)
+    >>> (
+    ...     chosen(Peaks(line, line), 100, 2000),
+    ...     chosen(Peaks(line, line), 100, 800),
+    ...     chosen(Peaks(line, line), 9, 50),
+    ... )
+    (100, 50, None)
+    """
+    part = peaks.part_under(int(free_bytes * (1 - MARGIN)), batch_size)
+    return part_sizes(batch_size, part)[0] if part else None

@@ -1,0 +1,110 @@
+"""What an update really needs: a few of them made on the user's own model, and everything put back."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anybatch.handover import place
+from anybatch.memory import PeakWatch, Probe, give_back_freed, held
+from anybatch.train.checkpoint_arrays import StoredArrays, pieces_of
+from anybatch.train.checkpoint_model import Snapshot, restore_model
+from anybatch.train.checkpoint_random import random_state, restore_random
+from anybatch.train.inputs import Part, Source
+from anybatch.train.plan_memory import cache_folder
+from anybatch.train.session import Session
+from anybatch.train.transaction import PartSize
+
+_SMALL_COPY = 16
+UPDATES = 2
+"""Slots and workspaces appear late: the second update needs more than the first."""
+
+
+class RanOut(Exception):
+    """An update of that size did not fit."""
+
+
+class Prober:
+    """Makes updates of any size and measures how far memory rises above where it was before the first."""
+
+    def __init__(self, model: Any, source: Source) -> None:
+        self._source = source
+        self._session = Session(model, None)
+        self._base_bytes = held().counted_bytes
+
+    def warm_up(self) -> Probe:
+        """Make updates of next to nothing, so that all is traced, and return what they take then.
+
+        Two sizes, because the second one makes a framework trace for any size.
+        """
+        for rows in (1, 2):
+            for several in (False, True):
+                self.rise_bytes(rows, several=several)
+        return Probe(1, self.rise_bytes(1, several=True))
+
+    def rise_bytes(self, rows: int, *, several: bool) -> int:
+        """Return by how much two updates in parts of so many rows raised memory; else raise `RanOut`."""
+        give_back_freed()
+        size = self._session.transaction.size = PartSize(rows)
+        with PeakWatch() as watch:
+            for _ in range(UPDATES):
+                self._update(rows, several)
+        if size.events:
+            raise RanOut(rows)
+        return max(0, watch.peak_bytes - self._base_bytes)
+
+    def _update(self, rows: int, several: bool) -> None:
+        batches = self._source.open(0, rows)
+        try:
+            parts = list(self._some(next(batches), rows, several))
+            self._session.transaction.update(iter(parts), sum(map(self._rows, parts)))
+        finally:
+            close = getattr(batches, "close", None)
+            if close is not None:
+                close()
+
+    def _some(self, batch: Iterator[Part], rows: int, several: bool) -> Iterator[Part]:
+        """Yield one part or two, cut to so many rows where a batch comes whole; the last one is marked."""
+        wanted = 2 if several else 1
+        columns = [self._cut(part, rows * wanted) for part, _ in islice(batch, wanted)]
+        for number, one in enumerate(columns, 1):
+            yield one, number == len(columns)
+
+    def _cut(self, columns: Any, rows: int) -> Any:
+        backend = self._session.backend
+        return columns if backend.row_count(columns) <= rows else backend.rows_between(columns, 0, rows)
+
+    def _rows(self, part: Part) -> int:
+        return int(self._session.backend.row_count(part[0]))
+
+
+@contextmanager
+def undone(model: Any, *, free_bytes: int) -> Iterator[int]:
+    """Keep everything that training moves, and put it back on leaving the `with` block.
+
+    Gives the bytes of memory that takes: none where a copy would be a good part of what is free, because then
+    it lies on the disk.
+    """
+    with TemporaryDirectory(prefix="before-", dir=cache_folder()) as folder:
+        before, copy_bytes = _kept(Snapshot(model), Path(folder), free_bytes)
+        chance = random_state()
+        try:
+            yield copy_bytes
+        finally:
+            restore_model(model, before)
+            restore_random(chance)
+            del before
+            give_back_freed()
+
+
+def _kept(shared: Snapshot, folder: Path, free_bytes: int) -> tuple[Mapping[str, NDArray[Any]], int]:
+    n_bytes = sum(shared[name].nbytes for name in shared)
+    if n_bytes * _SMALL_COPY <= free_bytes:
+        return {name: np.array(shared[name]) for name in shared}, n_bytes
+    place(folder / "arrays", pieces_of(shared), durable=False)
+    return StoredArrays(folder / "arrays"), 0

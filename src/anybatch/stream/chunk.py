@@ -87,7 +87,7 @@ def _behind(stamp: Stamp, start: int) -> Stamp:
     return lambda row: stamp(row + start)
 
 
-def close(chunks: Iterable[Chunk]) -> None:
+def close(chunks: Iterable[Any]) -> None:
     """End what makes chunks, now and not when the last reference to it is gone."""
     if isinstance(chunks, Generator):
         chunks.close()

@@ -14,6 +14,7 @@ from anybatch.errors import AnybatchError
 from anybatch.records import RaggedColumn, aligned_copy, aligned_empty, is_aligned
 from anybatch.stream.chunk import close
 from anybatch.stream.declared import length_is_certain
+from anybatch.stream.interop.tensorflow_generated import generated
 from anybatch.stream.interop.tensorflow_specs import Spec, bytes_of_a_batch, specs_found, specs_given
 from anybatch.stream.iterator import StreamIterator
 from anybatch.stream.layout import as_lists, named_leaves
@@ -203,18 +204,49 @@ class _Bridge:
         return self._straight(groups, mapped(_several, self._specs)).unbatch()
 
     def _straight(self, elements: Callable[[], Iterator[list[NDArray[Any]]]], specs: Structure) -> Any:
-        def structured() -> Iterator[Structure]:
-            with closing(elements()) as each:  # type: ignore[type-var]
-                for arrays in each:
-                    rest = iter(arrays)
-                    yield mapped(lambda _: next(rest), specs)  # noqa: B023
+        """Return a dataset whose tensors are the arrays themselves."""
+        passes = _Passes(lambda: ([tensor(array) for array in arrays] for arrays in elements()))
+        flat = [spec for _, spec in named_leaves(specs)]
 
-        # only because all specs are plain and all memory is aligned is nothing copied on the way
-        return tf.data.Dataset.from_generator(structured, output_signature=specs)
+        def packed(number: Any) -> Structure:
+            tensors = tf.py_function(passes.next, [number], [spec.dtype for spec in flat])
+            for one, spec in zip(tensors, flat, strict=True):
+                one.set_shape(spec.shape)
+            rest = iter(tensors)
+            return mapped(lambda _: next(rest), specs)
+
+        return generated(
+            lambda _: tf.py_function(passes.begin, [], tf.int64),
+            packed,
+            lambda number: tf.py_function(passes.end, [number], tf.int64),
+            specs,
+        )
 
     def _packed(self, tensors: Any) -> Structure:
         rest, ports = iter(tensors), iter(self._ports)
         return mapped(lambda _: next(ports).tensor(rest), self._specs)
+
+
+class _Passes:
+    """Passes over a stream under way, each with a number by which TensorFlow asks for the next element."""
+
+    def __init__(self, open_pass: Callable[[], Iterator[list[Any]]]) -> None:
+        self._open = open_pass
+        self._numbers = itertools.count()
+        self._under_way: dict[int, Iterator[list[Any]]] = {}
+
+    def begin(self) -> Any:
+        number = next(self._numbers)
+        self._under_way[number] = self._open()
+        return np.int64(number)
+
+    def next(self, number: Any) -> list[Any]:
+        # StopIteration is what tells TensorFlow of the end
+        return next(self._under_way[int(number)])
+
+    def end(self, number: Any) -> Any:
+        close(self._under_way.pop(int(number)))
+        return np.int64(0)
 
 
 def _several(spec: Spec) -> Spec:

@@ -19,13 +19,13 @@ QUIET = {"TF_CPP_MIN_LOG_LEVEL": "2", "CUDA_VISIBLE_DEVICES": "-1"}
 Samples = list[tuple[float, int]]
 
 
-def answer_of(job: Job) -> Answer:
+def answer_of(job: Job, python: str = sys.executable) -> Answer:
     """Return the child's answer, its peak memory filled in. A child that dies is a failure."""
     with tempfile.TemporaryFile("w+") as questions, tempfile.TemporaryFile("w+") as said:
         questions.write(job.to_json())
         questions.seek(0)
         with subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.contend"],
+            [python, "-m", "benchmarks.contend"],
             stdin=questions,
             stdout=subprocess.PIPE,
             stderr=said,

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
 from typing import cast
@@ -37,7 +37,10 @@ def contend(job: Job) -> Answer:
     status = StatusFile()
     imported = Answer(imported_at=time.monotonic(), after_import_anonymous_bytes=status.anonymous_bytes())
     attempt = build(job)
-    answer = replace(imported, proof=attempt.check()) if job.purpose == "check" else timed(attempt, imported)
+    if job.purpose == "check":
+        answer = replace(imported, proof=attempt.check())
+    else:
+        answer = timed(attempt, imported, forget=job.shards if job.cold else ())
     return replace(answer, peak_resident_bytes=status.peak_resident_bytes(), finished_at=time.monotonic())
 
 
@@ -47,10 +50,22 @@ def load(name: str) -> Callable[[Job], Attempt]:
     return cast("Callable[[Job], Attempt]", getattr(import_module(module), function))
 
 
-def timed(attempt: Attempt, imported: Answer) -> Answer:
-    """Return the measurements of one run over everything."""
+def evict(paths: Sequence[str]) -> None:
+    """Drop files from the page cache."""
+    for path in paths:
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(file)
+
+
+def timed(attempt: Attempt, imported: Answer, forget: Sequence[str] = ()) -> Answer:
+    """Return the measurements of one run over everything, cold for the files to forget."""
     attempt.warm_up()
     attempt.prepare()
+    evict(forget)
     read_before, faults_before = read_bytes_so_far(), page_faults_so_far()
     start, cpu_start = time.perf_counter(), time.process_time()
     outcome = attempt.run()

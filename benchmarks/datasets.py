@@ -7,10 +7,12 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from benchmarks.digest import Columns, Lists
 
@@ -23,7 +25,7 @@ class Field:
     """One feature, in words that every contender can translate into its own."""
 
     name: str
-    kind: Literal["numbers", "raw", "ragged", "bytes"]
+    kind: Literal["numbers", "raw", "ragged", "bytes", "jpeg"]
     dtype: str = ""
     shape: tuple[int, ...] = ()
 
@@ -90,6 +92,27 @@ def _pixels(shape: tuple[int, ...], rng: np.random.Generator, rows: int) -> Colu
     return {"image": rng.integers(0, 256, (rows, *shape), dtype=np.uint8), "label": _labels(rng, rows)}
 
 
+def _jpegs(rng: np.random.Generator, rows: int) -> Columns:
+    tf: Any = import_module("tensorflow")
+    files = [tf.io.encode_jpeg(_photo(rng, JPEG_SIDE), quality=90).numpy() for _ in range(rows)]
+    return {"image": Lists.of_bytes(files), "label": _labels(rng, rows)}
+
+
+def _photo(rng: np.random.Generator, side: int) -> NDArray[np.uint8]:
+    """Return RGB pixels: frequencies and colours as strong as in photographs, and some sharp edges."""
+    across, down = np.meshgrid(np.fft.rfftfreq(side), np.fft.fftfreq(side))
+    strength = 1 / np.maximum(np.hypot(across, down), 1 / side)
+    phases = np.exp(2j * np.pi * rng.random((4, *strength.shape)))
+    brightness, *colours = np.fft.irfft2(strength * phases, (side, side))
+    picture = brightness[..., None] + 0.3 * np.stack(colours, axis=-1)
+    picture = 128 + 45 * (picture - picture.mean()) / picture.std()
+    y, x = np.mgrid[0:side, 0:side]
+    for _ in range(6):
+        inside = np.hypot(y - rng.integers(side), x - rng.integers(side)) < rng.uniform(0.05, 0.2) * side
+        picture[inside] = picture[inside] * 0.5 + rng.uniform(0, 128, 3)
+    return np.clip(picture, 0, 255).astype(np.uint8)
+
+
 def _ragged(rng: np.random.Generator, rows: int) -> Columns:
     # tokens start at 1, since 0 is what pads them; their varints take one to three bytes
     counts, letters = rng.integers(0, 61, rows), rng.integers(0, 41, rows)
@@ -105,6 +128,7 @@ def _ragged(rng: np.random.Generator, rows: int) -> Columns:
 LABEL = Field("label", "numbers", "int64")
 FLOATS = (Field("x", "numbers", "float32", (100,)), LABEL)
 SMALL, LARGE = (28, 28, 1), (224, 224, 3)
+JPEG_SIDE = 512
 
 DATASETS = {
     dataset.name: dataset
@@ -120,6 +144,7 @@ DATASETS = {
         Dataset(
             "images", (Field("image", "raw", "uint8", LARGE), LABEL), partial(_pixels, LARGE), 5_000, 1_500
         ),
+        Dataset("jpeg", (Field("image", "jpeg", "uint8", LARGE), LABEL), _jpegs, 4_000, 1_000),
         Dataset(
             "ragged",
             (Field("tokens", "ragged", "int64"), Field("text", "bytes"), LABEL),
@@ -127,6 +152,7 @@ DATASETS = {
             300_000,
             60_000,
         ),
+        Dataset("shards100", FLOATS, _floats, 400_000, 50_000, shards=100),
         Dataset("shards1000", FLOATS, _floats, 200_000, 50_000, shards=1_000),
     )
 }

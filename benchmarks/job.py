@@ -16,7 +16,7 @@ class Job:
     shards: tuple[str, ...]
     batch: int
     purpose: Purpose
-    options: dict[str, Any] = field(default_factory=dict)
+    cold: bool = False  # the shards leave the page cache right before the clock starts
 
     def to_json(self) -> str:
         """Return the job as one line."""

@@ -19,6 +19,7 @@ class Contender:
     role: Role
     proves: Proves
     note: str = ""
+    environment: str = ""  # a list under benchmarks/environments; ours if empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class Case:
     unit: Unit
     contenders: tuple[Contender, ...]
     batch: int = 512
+    cache: Literal["warm", "cold"] = "warm"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Theme:
     cases: tuple[Case, ...]
 
 
-THEMES = ("in_order", "index")
+THEMES = ("in_order", "index", "jpeg", "shuffled")
 
 _LIMIT = "not a contender: copying and checksumming these bytes is the physical limit"
 CONTENDERS: dict[str, Contender] = {
@@ -54,9 +56,34 @@ CONTENDERS: dict[str, Contender] = {
             "tf.data best, fixed", "tf_data:best_fixed", "peer", "any_order", "any order, a call per core"
         ),
         Contender("tf.data best in order", "tf_data:best_in_order", "peer", "ordered"),
+        Contender(
+            "tf.data best, shuffled",
+            "tf_data:best_shuffled",
+            "peer",
+            "any_order",
+            "shuffle(10_000), any order",
+        ),
+        Contender("Grain", "grain_records:in_order", "peer", "any_order", "no checksums", "grain"),
+        Contender(
+            "Grain, shuffled",
+            "grain_records:shuffled",
+            "peer",
+            "any_order",
+            "a window of 10,000; no checksums",
+            "grain",
+        ),
         Contender("tf.data count", "tf_data:count", "peer", "records", "reads and counts all records"),
         Contender("anybatch", "ours:in_order", "ours", "ordered"),
+        Contender("anybatch shuffled", "ours:shuffled", "ours", "any_order", "exactly shuffled"),
+        Contender("anybatch shuffled, to_tf", "ours_to_tf:shuffled", "ours", "any_order"),
+        Contender("anybatch window", "ours:window", "ours", "any_order", 'shuffle(window="64MiB")'),
         Contender("anybatch first sight", "ours:first_sight", "ours", "ordered", "no index on disk yet"),
+        Contender("anybatch images", "jpeg_ours:decoded", "ours", "records", "as antialias=True"),
+        Contender("tf.data resize", "jpeg_tf:resized", "peer", "records", "decode_jpeg, image.resize"),
+        Contender("tf.data antialias", "jpeg_tf:antialiased", "peer", "records", "the same, antialias=True"),
+        Contender(
+            "tf.data ratio=2", "jpeg_tf:halved", "peer", "records", "decode_jpeg(ratio=2), image.resize"
+        ),
         Contender("anybatch index", "ours:index_one_thread", "ours", "records", "one thread"),
         Contender("anybatch index, all cores", "ours:index_all_cores", "ours", "records"),
         Contender("anybatch open", "ours:open_indexed", "ours", "records", "read() and len()"),

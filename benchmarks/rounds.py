@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.child import answer_of
 from benchmarks.datasets import Written
+from benchmarks.environment import interpreter
 from benchmarks.job import Answer, Job, Purpose
 from benchmarks.registry import Case, Contender
 
@@ -59,10 +60,16 @@ def unproven(contender: Contender, proof: Mapping[str, Any]) -> str:
 
 def _answer(case: Case, written: Written, standing: Standing, purpose: Purpose) -> Answer:
     contender = standing.contender
-    read_once(written.shards)
-    answer = answer_of(
-        Job(f"benchmarks.contenders.{contender.build}", case.dataset, written.shards, case.batch, purpose)
+    job = Job(
+        f"benchmarks.contenders.{contender.build}",
+        case.dataset,
+        written.shards,
+        case.batch,
+        purpose,
+        cold=case.cache == "cold" and purpose == "time",
     )
+    read_once(written.shards)
+    answer = answer_of(job, interpreter(contender.environment, written.folder.parent))
     standing.failure = answer.failure.partition("\n")[0][:LONGEST_REASON]
     if not answer.failure:
         truth = {**written.truth, "file_bytes": written.file_bytes}

@@ -41,6 +41,18 @@ def first_sight(job: Job) -> BatchAttempt:
     return attempt
 
 
+def shuffled(job: Job) -> BatchAttempt:
+    """Read in an exactly shuffled order; the indexes lie beside the shards."""
+    return _batches(job, lambda shards: _records(job, shards).shuffle(seed=7).batch(job.batch))
+
+
+def window(job: Job) -> BatchAttempt:
+    """Read in blocks of neighbours in random order, shuffled together."""
+    return _batches(
+        job, lambda shards: _records(job, shards).shuffle(seed=7, window="64MiB").batch(job.batch)
+    )
+
+
 def index_one_thread(job: Job) -> CallAttempt:
     """Index shard after shard."""
     return CallAttempt(job.shards, partial(index_all, threads=1))
@@ -116,8 +128,12 @@ def touch(batch: Batch) -> int:
     return len(labels)
 
 
+def _records(job: Job, shards: Sequence[str]) -> Any:
+    return ab.read(list(shards), features_of(job))
+
+
 def _stream(job: Job, shards: Sequence[str]) -> Any:
-    return ab.read(list(shards), features_of(job)).batch(job.batch)
+    return _records(job, shards).batch(job.batch)
 
 
 def _batches(job: Job, describe: Callable[[Sequence[str]], Any]) -> BatchAttempt:
@@ -134,6 +150,8 @@ def _feature(field: Field) -> Any:
             return ab.Ragged(field.dtype)
         case "bytes":
             return ab.Bytes()
+        case "jpeg":
+            return ab.Image(*field.shape)
 
 
 def _columns(fields: tuple[Field, ...], batch: Batch) -> Columns:

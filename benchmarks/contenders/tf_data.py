@@ -15,6 +15,7 @@ from benchmarks.machine import cores
 AUTOTUNE = tf.data.AUTOTUNE
 BUFFER_BYTES = 1 << 20
 COUNTED_AT_ONCE = 1024
+SHUFFLE_RECORDS = 10_000
 Tensors = dict[str, Any]
 
 
@@ -46,6 +47,26 @@ def best(job: Job) -> BatchAttempt:
 def best_fixed(job: Job) -> BatchAttempt:
     """Do the same with one call per core from the start, since AUTOTUNE takes a while to get there."""
     return _any_order(job, calls=cores(), ready_batches=4)
+
+
+def best_shuffled(job: Job) -> BatchAttempt:
+    """Read shards side by side, shuffle records in the usual buffer, then parse whole batches."""
+    parse = batch_parser(fields_of(job))
+    options = tf.data.Options()
+    options.deterministic = False
+
+    def describe(shards: Sequence[str]) -> Any:
+        records = tf.data.Dataset.from_tensor_slices(list(shards)).interleave(
+            lambda file: tf.data.TFRecordDataset(file, buffer_size=BUFFER_BYTES),
+            cycle_length=min(16, len(shards)),
+            num_parallel_calls=AUTOTUNE,
+            deterministic=False,
+        )
+        batches = records.shuffle(SHUFFLE_RECORDS).batch(job.batch, num_parallel_calls=AUTOTUNE)
+        parsed = batches.map(parse, num_parallel_calls=AUTOTUNE, deterministic=False)
+        return parsed.prefetch(AUTOTUNE).with_options(options)
+
+    return attempt(job, describe)
 
 
 def best_in_order(job: Job) -> BatchAttempt:

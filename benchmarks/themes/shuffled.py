@@ -1,0 +1,28 @@
+"""Whole batches in random order: exactly shuffled by us, through a buffer of 10,000 by others."""
+
+from benchmarks.registry import Case, Theme, contenders
+
+EVERYBODY = contenders(
+    "tf.data best, shuffled",
+    "Grain, shuffled",
+    "anybatch shuffled",
+    "anybatch shuffled, to_tf",
+    "anybatch window",
+    "bare limit, all cores",
+)
+COLD = contenders("tf.data best, shuffled", "anybatch shuffled", "anybatch window")
+
+THEME = Theme(
+    "shuffled",
+    "Shuffled batches, checksums checked",
+    (
+        Case("floats", "100 floats and a label", "floats", "records", EVERYBODY),
+        Case("bytes784", "784 raw bytes and a label", "bytes784", "records", EVERYBODY),
+        Case("images", "150 KB raw images and a label", "images", "records", EVERYBODY, batch=64),
+        Case("shards100", "100 shards: the first batch counts", "shards100", "records", EVERYBODY),
+        Case("floats_cold", "100 floats, page cache cold", "floats", "records", COLD, cache="cold"),
+        Case(
+            "images_cold", "150 KB images, page cache cold", "images", "records", COLD, batch=64, cache="cold"
+        ),
+    ),
+)

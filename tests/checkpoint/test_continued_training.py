@@ -1,6 +1,8 @@
 import json
+import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +15,13 @@ from anybatch.train.checkpoint import ChangedSince, Checkpoint
 ROOT = Path(__file__).parents[2]
 
 
-def run(out, kill_at):
+def program(out, *numbers):
+    return [sys.executable, "-m", "tests.checkpoint.trained", str(out), *map(str, numbers)]
+
+
+def run(out, kill_at, *epochs):
     done = subprocess.run(
-        [sys.executable, "-m", "tests.checkpoint.trained", out, str(kill_at)],
+        program(out, kill_at, *epochs),
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -45,6 +51,41 @@ def test_a_run_killed_between_updates_ends_as_one_that_was_not(tmp_path):
     assert seen == history
     # no update twice, none missing, each at its place in its epoch
     assert kept == diary
+
+
+@pytest.mark.soak
+def test_200_kills_at_random_moments_change_nothing(tmp_path):
+    killed_at_random(tmp_path, kills=200, epochs=60)
+
+
+def killed_at_random(folder, kills, epochs):
+    """Kill a training again and again, wherever it is, and compare it with one that was left alone."""
+    for name in ("undisturbed", "killed"):
+        (folder / name).mkdir()
+    run(folder / "undisturbed", -1, epochs)
+    chance = random.Random(1)
+    for _ in range(kills):
+        with subprocess.Popen(
+            program(folder / "killed", -1, epochs), cwd=ROOT, stderr=subprocess.DEVNULL
+        ) as one:
+            wait_for_another_state(folder / "killed" / "state", one)
+            time.sleep(chance.expovariate(1 / 0.05))
+            one.kill()
+    run(folder / "killed", -1, epochs)
+    weights, history, diary = story(folder / "undisturbed")
+    again, seen, kept = story(folder / "killed")
+    assert (again, seen) == (weights, history)
+    # an update may be made again after a kill, but the last time it is written down counts, and all are there
+    assert sorted(set(kept)) == sorted(diary)
+
+
+def wait_for_another_state(folder, training):
+    def newest():
+        return max((file.name for file in folder.glob("state-*.json")), default="")
+
+    before = newest()
+    while newest() == before and training.poll() is None:
+        time.sleep(0.01)
 
 
 @pytest.fixture

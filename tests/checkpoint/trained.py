@@ -55,7 +55,7 @@ def stream():
     return ab.from_arrays((x, y)).shuffle(seed=5).batch(BATCH).map(lambda part: part)
 
 
-def main(out, checkpoint, kill_at):
+def main(out, checkpoint, kill_at, epochs=EPOCHS):
     """Train, and be killed by the operating system behind update `kill_at` of this process."""
     tf.config.experimental.enable_op_determinism()
     # every update is followed by a state, on the disk before training goes on
@@ -70,7 +70,7 @@ def main(out, checkpoint, kill_at):
     history = ab.fit(
         trained,
         stream(),
-        epochs=EPOCHS,
+        epochs=epochs,
         validation_data=(x[:64], y[:64]),
         checkpoint=checkpoint,
         verbose=0,
@@ -81,4 +81,4 @@ def main(out, checkpoint, kill_at):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[1]) / "state", int(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[1]) / "state", *map(int, sys.argv[2:]))

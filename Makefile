@@ -67,7 +67,8 @@ $(BUILD): | $(SETUP)
 .PHONY: demo
 demo: $(BUILD) ## See what anybatch does, on data it makes itself
 	$(call say,"Running the demo")
-	@$(VENV_PYTHON) examples/demo.py $(ARGS)
+	@$(VENV_PYTHON) examples/read_and_repair.py
+	@rm -rf build/demo && $(VENV)/bin/anybatch demo --to build/demo $(ARGS)
 
 .PHONY: test
 test: lint test-rust test-python ## Run every check that has to pass: lint, Rust tests, Python tests

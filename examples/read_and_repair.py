@@ -1,6 +1,6 @@
 """What anybatch does with a damaged data set, and how fast it reads, on data that the demo makes itself.
 
-Run it with `make demo`. It works in a temporary folder, takes half a minute on two cores, and leaves nothing.
+The first part of `make demo`. It works in a temporary folder for half a minute and leaves nothing.
 """
 
 import argparse

@@ -174,13 +174,13 @@ def library_files(count):
 
 
 def test_any_python_file_can_be_read():
-    for file in library_files(30):
+    for file in library_files(10):
         assert not above_note(ab.lint(file)), file
 
 
 @pytest.mark.soak
 def test_any_installed_python_file_can_be_read():
     files = sorted(Path(sysconfig.get_paths()["purelib"]).rglob("*.py"))
-    for file in Random(5).sample(files, min(1500, len(files))):
+    for file in Random(5).sample(files, min(500, len(files))):
         with suppress(NotPython):
             ab.lint(file)

@@ -60,7 +60,7 @@ def test_trying_a_model_leaves_its_weights_as_they_were(keras, tmp_path):
 
 def test_a_slow_map_is_named_as_what_holds_the_model_back(keras, tmp_path):
     def slow(batch):
-        time.sleep(2)
+        time.sleep(1)
         return batch
 
     data = stream_of(pictures(count=120).write(tmp_path)).map(slow).as_supervised("x", "label")

@@ -27,7 +27,7 @@ def noise_of(parts: Sequence[NDArray[np.float64]], sizes: Sequence[int]) -> Nois
 
     >>> rng = np.random.default_rng(0)
     >>> parts = [1 + rng.normal(size=(8, 1000)).mean(axis=0) for _ in range(200)]
-    >>> round(noise_of(parts, [8] * 200).scale, 1)
+    >>> print(f"{noise_of(parts, [8] * 200).scale:.1f}")
     1.0
     """
     if len(parts) < 2:
@@ -36,8 +36,9 @@ def noise_of(parts: Sequence[NDArray[np.float64]], sizes: Sequence[int]) -> Nois
     whole = np.average(np.stack(parts), axis=0, weights=rows)
     squares = float(np.mean([float(part @ part) for part in parts]))
     length = float(whole @ whole)
-    variance = (squares - length) / (float((1 / rows).mean()) - 1 / rows.sum())
-    return Noise(variance, length - variance / rows.sum())
+    total = float(rows.sum())
+    variance = (squares - length) / (float((1 / rows).mean()) - 1 / total)
+    return Noise(variance, length - variance / total)
 
 
 def measured_noise(model: Any, batch: Any, *, parts: int = 8) -> Noise | None:

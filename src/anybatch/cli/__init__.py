@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from anybatch import __version__
-from anybatch.cli import demo, doctor, index, inspect, lint, repair, reshard, run, sweep, verify
+from anybatch.cli import demo, doctor, index, inspect, lint, plan, repair, reshard, run, sweep, verify
 from anybatch.cli.failures import INTERRUPTED
 from anybatch.cli.signals import clean_up_when_told_to_end
 
@@ -28,6 +28,7 @@ app.command("doctor", epilog=doctor.EXAMPLE)(doctor.doctor)
 app.command("lint", epilog=lint.EXAMPLE)(lint.lint)
 app.command("sweep", epilog=sweep.EXAMPLE)(sweep.sweep)
 app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
+app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
 app.command("run", epilog=run.EXAMPLE, context_settings=run.CONTEXT)(run.run)
 
 

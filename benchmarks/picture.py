@@ -1,0 +1,105 @@
+"""Draw the README's picture: `python -m benchmarks.picture`.
+
+Memory over time of the two scripts of `anybatch demo`, both in a memory group of the same size.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from anybatch.cli.demo import MEMORY
+from anybatch.cli.demo.data import damage, write_sorted_digits
+
+HERE = Path(__file__).resolve().parent
+RESULTS, PICTURE = HERE / "results" / "memory.jsonl", HERE.parent / "docs" / "images" / "memory.svg"
+SCRIPTS = {"plain Keras": "with_keras.py", "anybatch": "with_anybatch.py"}
+COLOURS = {"plain Keras": "#4a90d9", "anybatch": "#e07b00"}
+GREY = "#808080"
+MIB = 1 << 20
+Event = dict[str, Any]
+
+
+def main() -> int:
+    """Run both scripts, keep what was seen, and draw it."""
+    with tempfile.TemporaryDirectory() as folder:
+        prepare(Path(folder))
+        seen = {name: events_of(Path(folder), script) for name, script in SCRIPTS.items()}
+    RESULTS.parent.mkdir(exist_ok=True)
+    lines = [{"script": name, **event} for name, events in seen.items() for event in events]
+    RESULTS.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    draw(seen)
+    print(f"written: {RESULTS.name}, {PICTURE.name}", file=sys.stderr)
+    return 0
+
+
+def prepare(folder: Path) -> None:
+    """Write the demo's data and scripts."""
+    (folder / "train").mkdir()
+    write_sorted_digits(folder / "train")
+    damage(min((folder / "train").glob("*.tfrecord")))
+    for script in SCRIPTS.values():
+        (folder / script).write_text(files("anybatch.cli.demo").joinpath(f"{script}.txt").read_text())
+
+
+def events_of(folder: Path, script: str) -> list[Event]:
+    """Run a script in its memory group; return what was seen of it."""
+    run = subprocess.run(
+        [sys.executable, "-m", "anybatch", "run", "--json", "--memory", MEMORY, script],
+        cwd=folder,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+def draw(seen: dict[str, list[Event]]) -> None:
+    """Draw one line per script, the limit, and how each ended."""
+    import matplotlib as mpl
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt
+
+    with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "memory", "text.color": GREY}):
+        figure, panel = plt.subplots(figsize=(9, 3.6), layout="constrained")
+        for name, events in seen.items():
+            draw_line(panel, name, events)
+        limit = next(event["limit_bytes"] for event in seen["anybatch"] if event["event"] == "began") / MIB
+        panel.axhline(limit, color="#c03030", linewidth=1, linestyle="--")
+        panel.text(0, limit * 1.02, f"limit {limit:.0f} MiB", color="#c03030", fontsize=9)
+        panel.set_ylim(0, limit * 1.25)
+        panel.set_xlabel("seconds", color=GREY)
+        panel.set_ylabel("MiB", color=GREY)
+        panel.set_title(
+            "the same model, batch 512, the same memory group", loc="left", fontsize=10, color=GREY
+        )
+        panel.tick_params(colors=GREY)
+        for side, spine in panel.spines.items():
+            spine.set_visible(side in {"left", "bottom"})
+            spine.set_color(GREY)
+        PICTURE.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(PICTURE, transparent=True, metadata={"Date": None})
+        plt.close(figure)
+
+
+def draw_line(panel: Any, name: str, events: list[Event]) -> None:
+    """Draw one script's memory, with its end."""
+    samples = [event for event in events if event["event"] == "sample"]
+    seconds = [event["time"] - events[0]["time"] for event in samples]
+    held = [event["held_bytes"] / MIB for event in samples]
+    panel.plot(seconds, held, color=COLOURS[name], linewidth=2)
+    verdict = next(event for event in events if event["event"] == "ended")
+    killed = verdict["cause"] != "finished"
+    panel.plot(seconds[-1], held[-1], marker="X" if killed else "o", markersize=9, color=COLOURS[name])
+    text = f"{name}: {'killed by the kernel' if killed else 'finished'}"
+    panel.annotate(text, (seconds[-1], held[-1]), (6, -14), textcoords="offset points", color=COLOURS[name])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

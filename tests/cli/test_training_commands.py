@@ -1,0 +1,54 @@
+"""The commands that need a framework."""
+
+import numpy as np
+import pytest
+
+import anybatch as ab
+
+BUILD = """
+import keras
+
+def build():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return model
+"""
+
+
+@pytest.fixture
+def table(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = ({"x": rng.random(4, np.float32), "label": n % 3} for n in range(64))
+    ab.write(tmp_path / "table.tfrecord", rows)
+    (tmp_path / "model.py").write_text(BUILD)
+    return tmp_path
+
+
+def test_plan_prints_how_a_batch_will_be_split(anybatch, table):
+    run = anybatch(
+        "plan",
+        f"{table}/model.py:build",
+        f"{table}/table*",
+        "--batch-size",
+        "16",
+        "--memory",
+        "8GiB",
+        "--json",
+    )
+    assert run.code == 0, run.err
+    plan = run.json
+    assert (plan["batch_size"], plan["parts"], plan["exact"]) == (16, 1, True)
+    assert 0 < plan["predicted_peak_bytes"] < plan["limit_bytes"] == 8 << 30
+
+
+def test_plan_says_which_feature_is_missing(anybatch, table):
+    run = anybatch("plan", f"{table}/model.py:build", f"{table}/table*", "--label", "class")
+    assert run.code == 2
+    assert "no feature 'class'; there are" in run.err
+
+
+def test_the_demo_overwrites_nothing(anybatch, tmp_path):
+    (tmp_path / "train").mkdir()
+    run = anybatch("demo", "--to", str(tmp_path))
+    assert run.code == 2
+    assert "holds a demo already" in run.err

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 CASES = 50
-MEGABYTES = 48
+MEGABYTES = 24
 
 
 def starved(seed: int, megabytes: int) -> tuple[int, Any]:

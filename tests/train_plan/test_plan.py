@@ -93,3 +93,15 @@ def test_a_sample_that_cannot_fit_is_said_with_what_it_needs(model):
     with pytest.raises(OneSampleTooLarge) as caught:
         plan(model, stream(), memory=held().counted_bytes + 2 * MB)
     assert caught.value.needed_bytes > 0
+
+
+def test_a_dataset_that_comes_in_batches_is_planned_by_its_first_one():
+    import keras
+    import tensorflow as tf
+
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+    model.compile("sgd", "mse")
+    dataset = tf.data.Dataset.from_tensor_slices((np.ones((40, 4)), np.ones((40, 3)))).batch(16)
+    plan = ab.fit(model, dataset, memory="64GiB", verbose=0).plan
+    assert (plan.batch_size, plan.parts) == (16, 1)
+    assert plan.predicted_peak_bytes is not None

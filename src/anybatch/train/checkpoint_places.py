@@ -108,6 +108,10 @@ class _Skipping:
     def batch_size(self) -> int | None:
         return self._source.batch_size
 
+    @property
+    def repeatable(self) -> bool:
+        return self._source.repeatable
+
     def open(self, epoch: int, most: int | None) -> Batches:
         skipped, self._start = self._start, 0
         self._taken = skipped

@@ -22,6 +22,11 @@ class Source(Protocol):
     def num_batches(self) -> int | None: ...
     @property
     def batch_size(self) -> int | None: ...
+    @property
+    def repeatable(self) -> bool:
+        """Whether an epoch can be opened more often than it is trained on."""
+        ...
+
     def open(self, epoch: int, most: int | None) -> Batches:
         """Yield the batches of an epoch; those that come in parts, in parts of at most `most` rows."""
         ...
@@ -35,8 +40,31 @@ def whole(batch: Any) -> Iterator[Part]:
     return iter([(batch, True)])
 
 
+class FirstBatch:
+    """The first batch of another source, again and again: what probes are made with."""
+
+    def __init__(self, source: Source, row_count: Callable[[Any], int]) -> None:
+        batches = source.open(0, None)
+        self._batch, _ = next(next(batches))
+        getattr(batches, "close", lambda: None)()
+        self.batch_size: int | None = row_count(self._batch)
+        self.num_batches: int | None = 1
+        self.repeatable = True
+
+    def open(self, epoch: int, most: int | None) -> Batches:
+        yield whole(self._batch)
+
+    def began(self) -> None:
+        """Nothing begins."""
+
+    def ended(self) -> None:
+        """Nothing ends."""
+
+
 class StreamSource:
     """The batches of a stream, of which only parts are ever asked for."""
+
+    repeatable = True
 
     def __init__(self, stream: Stream, packed: Callable[[Any], Any] | None = None) -> None:
         self._stream = stream

@@ -10,7 +10,7 @@ from anybatch.handover import Orders, received_orders
 from anybatch.memory import Peaks, Probe, allowance, held, make_peaks_predictable
 from anybatch.stream import Stream
 from anybatch.train.backends import backend_of
-from anybatch.train.inputs import Source, StreamSource
+from anybatch.train.inputs import FirstBatch, Source, StreamSource
 from anybatch.train.plan_memory import key_of, remember, remembered
 from anybatch.train.plan_search import MARGIN, Search, Split, chosen
 from anybatch.train.plans import Plan
@@ -99,10 +99,13 @@ def first_plan(
     told = planned(source, micro_batch_size, memory, device_memory)
     orders = received_orders()
     limit: str | int | None = memory if memory is not None else (orders or Orders()).limit_bytes
-    if limit is None or device_memory is not None or not isinstance(source, StreamSource):
+    if limit is None or device_memory is not None or micro_batch_size != "auto":
         return told
-    if micro_batch_size != "auto" or not source.num_batches:
+    if not source.repeatable or source.num_batches == 0:
         return told
+    if not isinstance(source, StreamSource):
+        # batches of a dataset come whole, and a second first one may take long to come
+        source = FirstBatch(source, backend_of(model).row_count)
     return measured(model, source, limit_of(limit))
 
 

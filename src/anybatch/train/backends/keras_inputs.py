@@ -8,6 +8,7 @@ import numpy as np
 from keras.src.trainers import data_adapters
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.trainers.data_adapters.array_data_adapter import ArrayDataAdapter, can_convert_arrays
+from keras.src.trainers.data_adapters.py_dataset_adapter import PyDatasetAdapter
 from keras.src.trainers.data_adapters.tf_dataset_adapter import TFDatasetAdapter
 from keras.src.utils import rng_utils
 
@@ -98,6 +99,10 @@ class AdapterSource:
     @property
     def batch_size(self) -> int | None:
         return self._adapter.batch_size  # type: ignore[no-any-return]
+
+    @property
+    def repeatable(self) -> bool:
+        return isinstance(self._adapter, TFDatasetAdapter | PyDatasetAdapter | ArrayDataAdapter)
 
     def open(self, epoch: int, most: int | None) -> Batches:
         for batch in self._elements():

@@ -7,9 +7,11 @@ import pytest
 
 import anybatch as ab
 from anybatch.doctor import diagnose
+from anybatch.doctor.checks.batch import does_not_fit_whole
 from anybatch.doctor.checks.training import input_too_slow, noisy
 from anybatch.doctor.measure import Asked, Facts, SampleFacts, TrainingFacts
 from anybatch.records import Sizes
+from anybatch.train import Plan
 from tests.doctor.data_sets import pictures
 
 FEATURES = {"x": ab.Numbers("float32", (4,)), "label": ab.Numbers("int64")}
@@ -66,6 +68,27 @@ def test_a_slow_map_is_named_as_what_holds_the_model_back(keras, tmp_path):
     data = stream_of(pictures(count=120).write(tmp_path)).map(slow).as_supervised("x", "label")
     (finding,) = [one for one in diagnose(data, model=model_of(keras, 4)).findings if one.code == "AB506"]
     assert "map" in finding.evidence
+
+
+def test_the_plan_is_told_where_memory_is_named(keras, tmp_path):
+    data = stream_of(pictures().write(tmp_path)).as_supervised("x", "label")
+    found = diagnose(data, model=model_of(keras, 4), memory="8GiB")
+    assert found.document()["plan"]["batch_size"] == 60
+    assert "AB408" not in codes(found)
+
+
+@pytest.mark.parametrize(
+    ("tried", "severity"),
+    [
+        ({"plan": Plan(512, 128, 4)}, "warning"),
+        ({"no_plan": "one record needs 3 GiB"}, "error"),
+        ({"plan": Plan(512, 512, 1)}, None),
+        ({}, None),
+    ],
+)
+def test_a_batch_that_has_to_be_split_is_told_with_its_plan(tried, severity):
+    found = list(does_not_fit_whole(facts_of(**tried), Asked(memory_bytes=1 << 30)))
+    assert [one.severity for one in found] == ([severity] if severity else [])
 
 
 def facts_of(**tried):

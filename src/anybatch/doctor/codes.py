@@ -51,6 +51,7 @@ _TITLES: dict[str, dict[str, str]] = {
         "AB405": "data larger than memory",
         "AB406": "a shuffle buffer larger than memory",
         "AB407": "steps_per_epoch that does not match",
+        "AB408": "a batch that fits only in parts",
     },
     "training": {
         "AB501": "no feature fits the model's input",

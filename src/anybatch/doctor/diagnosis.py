@@ -73,6 +73,7 @@ class Diagnosis:
             "sampled_records": self.facts.sample.records,
             "everything": self.facts.everything,
             "label": self.facts.label,
+            "plan": _plan_document(self.facts),
             "findings": [asdict(finding) for finding in self.findings],
         }
 
@@ -106,9 +107,14 @@ def diagnose(
     if others:
         facts = replace(facts, other=measured(_paths(others[0]), label=label, everything=everything))
     if model is not None:
-        tried = training_facts(model, first) if isinstance(first, Stream) else None
+        tried = training_facts(model, first, asked.memory_bytes) if isinstance(first, Stream) else None
         facts = replace(facts, model=model_facts(model), training=tried)
     return Diagnosis(tuple(judged(facts, asked)), facts, asked)
+
+
+def _plan_document(facts: Facts) -> dict[str, Any] | None:
+    plan = facts.training.plan if facts.training else None
+    return None if plan is None else asdict(plan)
 
 
 def _bytes(memory: str | int | None) -> int | None:

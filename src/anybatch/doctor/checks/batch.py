@@ -31,6 +31,27 @@ def does_not_fit(facts: Facts, asked: Asked) -> Iterator[Finding]:
     )
 
 
+def does_not_fit_whole(facts: Facts, asked: Asked) -> Iterator[Finding]:
+    """AB408: with the model the batch has to be split, or cannot be trained at all."""
+    tried = facts.training
+    if tried is None or (tried.plan is None and not tried.no_plan):
+        return
+    if tried.plan is None:
+        told, what = tried.no_plan, "not even one record trains in the memory there is"
+    elif (tried.plan.parts or 1) > 1:
+        told = "; ".join(" ".join(line.split()) for line in str(tried.plan).splitlines())
+        what = "the batch does not fit into memory whole; in parts it does"
+    else:
+        return
+    yield Finding(
+        "AB408",
+        ERROR if tried.plan is None else WARNING,
+        what,
+        told,
+        f"ab.fit(model, data, memory={asked.memory_bytes})  # the update of the whole batch, part by part",
+    )
+
+
 def larger_than_data(facts: Facts, asked: Asked) -> Iterator[Finding]:
     """AB402: fewer records than one batch."""
     if asked.batch_size is None or not facts.records or asked.batch_size <= facts.records:
@@ -125,6 +146,7 @@ def steps_mismatch(facts: Facts, asked: Asked) -> Iterator[Finding]:
 
 CHECKS = (
     does_not_fit,
+    does_not_fit_whole,
     larger_than_data,
     last_of_one,
     skewed_sizes,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anybatch.records import Seen, ShardReport, Sizes
+from anybatch.train import Plan
 
 SAMPLE_BLOCK = 64
 """So many neighbours are taken together where only a sample is read."""
@@ -129,6 +130,10 @@ class TrainingFacts:
     forward_seconds: float = 0.0
     """How long it takes through the model, without the way back."""
     slowest_stage: str = ""
+    plan: Plan | None = None
+    """How a batch would be split under the memory that there is."""
+    no_plan: str = ""
+    """Why there is none."""
 
 
 @dataclass(frozen=True, slots=True)

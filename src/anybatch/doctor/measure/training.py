@@ -7,12 +7,13 @@ from typing import Any
 from anybatch.doctor.measure.facts import TrainingFacts
 from anybatch.doctor.noise import measured_noise
 from anybatch.stream import Stream
+from anybatch.train import Plan
 
 _TIMED_BATCHES = 8
 _MOST_ROWS = 512
 
 
-def training_facts(model: Any, stream: Stream) -> TrainingFacts | None:
+def training_facts(model: Any, stream: Stream, memory_bytes: int | None) -> TrainingFacts | None:
     """Return what happens on the first batches, or None if the stream has no batches of `(x, y)`."""
     try:
         batch = next(iter(stream), None)
@@ -24,11 +25,14 @@ def training_facts(model: Any, stream: Stream) -> TrainingFacts | None:
     if problem:
         return TrainingFacts(problem=problem)
     input_seconds, stage = _input_seconds(stream)
+    split, refused = (None, "") if memory_bytes is None else _plan(model, stream, memory_bytes)
     return TrainingFacts(
         noise_scale=_noise_scale(model, batch),
         input_seconds=input_seconds,
         forward_seconds=_forward_seconds(model, stream),
         slowest_stage=stage,
+        plan=split,
+        no_plan=refused,
     )
 
 
@@ -40,6 +44,16 @@ def _problem_of_the_first_step(model: Any, stream: Stream) -> str:
     except Exception as error:  # noqa: BLE001 - a user's model may raise anything, and that is the finding
         return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
     return ""
+
+
+def _plan(model: Any, stream: Stream, memory_bytes: int) -> tuple[Plan | None, str]:
+    """Return the plan under this memory, or why there can be none."""
+    from anybatch.train import plan
+
+    try:
+        return plan(model, stream, memory=memory_bytes), ""
+    except MemoryError as error:
+        return None, str(error)
 
 
 def _noise_scale(model: Any, batch: Any) -> float | None:

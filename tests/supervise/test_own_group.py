@@ -1,7 +1,11 @@
+import os
+import subprocess
+import sys
+
 import pytest
 
 from anybatch.supervise.observe import Sample
-from anybatch.supervise.own_group import OwnGroup, own_group
+from anybatch.supervise.own_group import OwnGroup, own_group, remove_abandoned
 from anybatch.supervise.trail import MOST_SAMPLES, Trail
 from tests.memory.kernel_trees import limits, machine, version_1, version_2, write
 
@@ -57,3 +61,13 @@ def test_a_group_is_removed_with_all_that_was_said_of_it(tmp_path):
 
     OwnGroup(Group(tmp_path / "group", tmp_path, 1)).remove()
     assert not (tmp_path / "group").exists()
+
+
+def test_the_groups_of_killed_supervisors_are_removed_and_no_others(tmp_path):
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    names = [f"anybatch-{gone.pid}-1", f"anybatch-{os.getpid()}-1", "anybatch-mine-1", "somebody"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    remove_abandoned(tmp_path)
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(names[1:])

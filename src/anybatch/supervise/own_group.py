@@ -13,6 +13,7 @@ _LIMIT_FILES = {1: "memory.limit_in_bytes", 2: "memory.max"}
 # swap would let the child outgrow its limit slowly instead of being killed at it
 _SWAP_FILES = {1: "memory.memsw.limit_in_bytes", 2: "memory.swap.max"}
 _REMOVAL_TRIES = 50
+_PREFIX = "anybatch-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,19 @@ def _places(own: Group) -> list[Group]:
     return [own, beside] if own.version == 2 and own.folder != own.top else [own]
 
 
+def remove_abandoned(place: Path) -> None:
+    """Remove the groups of supervisors that were killed: a name says whose it is, and a used one stays."""
+    for folder in place.glob(f"{_PREFIX}*-*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if owner.isdigit() and not Path("/proc", owner).exists():
+            # the kernel refuses to remove a group that holds a process
+            with suppress(OSError):
+                folder.rmdir()
+
+
 def _made(place: Group, limit_bytes: int) -> OwnGroup | str:
-    folder = place.folder / f"anybatch-{os.getpid()}-{time.monotonic_ns()}"
+    remove_abandoned(place.folder)
+    folder = place.folder / f"{_PREFIX}{os.getpid()}-{time.monotonic_ns()}"
     group = Group(folder, place.top, place.version)
     try:
         if place.version == 2:

@@ -1,7 +1,7 @@
 """Trains under an address-space limit that shrinks and grows at random moments; prints the final weights.
 
-Run as `python -m tests.train.starved SEED MEGABYTES`: the limit is that much above what the process has after its
-first updates. Without a limit: `MEGABYTES` 0.
+Run as `python -m tests.train.starved SEED MEGABYTES`: the limit is that much above what the process has after
+its first updates. Without a limit: `MEGABYTES` 0.
 """
 
 import json

@@ -1,7 +1,8 @@
 """Trains while memory runs out for real, in a process whose tensors are capped; prints what came of it.
 
 TensorFlow's own allocator on a CPU can be capped by an undocumented variable, so that running out is an
-exception at a moment of one's choice. Somebody who holds memory meanwhile makes it run out where a test wants it to.
+exception at a moment of one's choice. Somebody who holds memory meanwhile makes it run out where
+a test wants it to.
 """
 
 import gc

@@ -326,7 +326,7 @@ def records_twice(plan):
     return replace(plan, records=[*plan.records, *plan.records[::3]])
 
 
-@fault("AB211", "held", "error", "test.tfrecord")
+@fault("AB211", "held label x extra", "error", "test.tfrecord")
 def held_out_records_trained_on(plan):
     return replace(plan, held_out=[*bare(9).records[:50], *plan.records[:25]])
 

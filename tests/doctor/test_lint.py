@@ -168,6 +168,13 @@ def test_a_chain_of_a_thousand_steps_is_read_or_refused():
         assert "AB601" in above_note(lint_text(chain))
 
 
+def test_functions_that_call_each_other_many_times_are_read_once():
+    names = [f"f{number}" for number in range(40)]
+    body = "".join(f"    {name}(x)\n" for name in names)
+    text = "".join(f"def {name}(x):\n{body}" for name in names)
+    assert lint_text(text + "f0(1)\n") == []
+
+
 def library_files(count):
     folder = Path(sysconfig.get_paths()["stdlib"])
     return Random(3).sample(sorted(folder.glob("*.py")), count)

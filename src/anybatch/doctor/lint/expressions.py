@@ -9,7 +9,7 @@ from anybatch.doctor.lint.uses import Fit, Ledger, Names, Purpose, Reading
 from anybatch.doctor.lint.values import Array, Known, Model, Pipeline, Value
 
 _DEEPEST = 8
-_MOST_CALLS = 500
+_MOST_CALLS = 5000
 _USUAL_GENERATORS = {"rng", "generator"}
 _HELD_OUT_CALLS = {"evaluate", "predict", "test_on_batch", "plan", "diagnose"}
 _LOOKING_CALLS = {"list", "next", "print"}
@@ -25,7 +25,8 @@ class Expressions:
         self.entered: set[ast.FunctionDef] = set()
         self._script = script
         self._walk = walk
-        self._depth = 0
+        self._open: list[ast.FunctionDef] = []
+        self._calls = 0
 
     def value(self, node: ast.expr | None, names: Names) -> Value:
         """Return what an expression stands for."""
@@ -123,7 +124,9 @@ class Expressions:
 
     def call(self, function: ast.FunctionDef, args: Sequence[Value], given: Names) -> Value:
         """Read a function's body with these arguments; return what it returns."""
-        if self._depth >= _DEEPEST or len(self.entered) > _MOST_CALLS:
+        self._calls += 1
+        # a function that calls itself has nothing new to tell, and several that call each other too much
+        if function in self._open or len(self._open) >= _DEEPEST or self._calls > _MOST_CALLS:
             return None
         self.entered.add(function)
         taken = [*function.args.posonlyargs, *function.args.args]
@@ -131,9 +134,9 @@ class Expressions:
         for one, default in zip(reversed(taken), reversed(function.args.defaults), strict=False):
             names[one.arg] = self.value(default, self.module)
         names |= dict(zip((one.arg for one in taken), args, strict=False)) | given
-        self._depth += 1
+        self._open.append(function)
         returned = self._walk(function.body, names)
-        self._depth -= 1
+        self._open.pop()
         if isinstance(returned, Pipeline):
             self.ledger.name(returned, function.name)
         return returned

@@ -64,7 +64,7 @@ def _problem(script: Script, attempt: ast.Try, handler: ast.ExceptHandler, name:
         )
     if name.endswith(".OutOfRangeError") and (_trains(script, attempt.body) or _is_about_memory(handler)):
         return "OutOfRangeError is the end of the data; running out of memory never raises it"
-    others = {one for _, other, names in _handlers(script) if other in attempt.handlers for one in names}
+    others = {one for other in attempt.handlers for one in _caught(script, other)}
     if (
         name == "MemoryError"
         and _trains(script, attempt.body)

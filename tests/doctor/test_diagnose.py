@@ -90,6 +90,14 @@ def test_any_two_faults_at_once_are_both_found(tmp_path, shape):
         both_are_found(folder, pair, SHAPES[shape])
 
 
+def test_a_record_without_a_label_hides_nothing_about_the_others(tmp_path):
+    plan = FAULTS["sorted_by_label"].plant(pictures())
+    del plan.records[5]["label"]
+    found = diagnosed(plan, tmp_path)
+    assert of_code(found, "AB301")
+    assert of_code(found, "AB201")
+
+
 def test_what_was_found_is_told_as_json(tmp_path):
     found = diagnosed(FAULTS["sorted_by_label"].plant(pictures()), tmp_path)
     told = json.loads(found.to_json())

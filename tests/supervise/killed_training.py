@@ -12,23 +12,29 @@ import anybatch as ab
 import anybatch.train.checkpoint_cadence as cadence
 
 BATCH = 512
-# states come often enough that the second attempt has something to continue from
-cadence.LEAST_SECONDS = 0.1
 
-keras.utils.set_random_seed(1)
-layers = keras.layers
-model = keras.Sequential(
-    [
-        keras.Input((32, 32, 3)),
-        layers.Conv2D(32, 3, activation="relu"),
-        layers.Conv2D(32, 3, activation="relu"),
-        layers.GlobalAveragePooling2D(),
-        layers.Dense(10),
-    ]
-)
-model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-random = np.random.default_rng(0)
-x = random.normal(size=(2 * BATCH, 32, 32, 3)).astype("float32")
-stream = ab.from_arrays((x, random.integers(0, 10, 2 * BATCH))).shuffle(seed=1).batch(BATCH)
-history = ab.fit(model, stream, micro_batch_size=BATCH, epochs=2, verbose=0)
-np.savez(sys.argv[1], *model.get_weights(), parts=history.plan.parts)
+
+def main() -> None:
+    # states come often enough that the second attempt has something to continue from
+    cadence.LEAST_SECONDS = 0.1
+    keras.utils.set_random_seed(1)
+    layers = keras.layers
+    model = keras.Sequential(
+        [
+            keras.Input((32, 32, 3)),
+            layers.Conv2D(32, 3, activation="relu"),
+            layers.Conv2D(32, 3, activation="relu"),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(10),
+        ]
+    )
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    random = np.random.default_rng(0)
+    x = random.normal(size=(2 * BATCH, 32, 32, 3)).astype("float32")
+    stream = ab.from_arrays((x, random.integers(0, 10, 2 * BATCH))).shuffle(seed=1).batch(BATCH)
+    history = ab.fit(model, stream, micro_batch_size=BATCH, epochs=2, verbose=0)
+    np.savez(sys.argv[1], *model.get_weights(), parts=history.plan.parts)
+
+
+if __name__ == "__main__":
+    main()

@@ -81,11 +81,11 @@ def test_a_script_may_answer_a_signal_by_itself(tmp_path):
 
 
 def test_a_halted_script_does_not_hang(tmp_path):
-    run, child = waiting(write_script(tmp_path, READY + "time.sleep(1)"), "--patience", "1")
+    run, child = waiting(write_script(tmp_path, READY + "time.sleep(1)"), "--patience", "4")
     os.kill(child, signal.SIGSTOP)
-    time.sleep(2.5)
+    time.sleep(5.5)
     os.kill(child, signal.SIGCONT)
-    out, _ = run.communicate(timeout=20)
+    out, _ = run.communicate(timeout=30)
     assert [event["cause"] for event in events_of(out) if event["event"] == "ended"] == ["finished"]
 
 

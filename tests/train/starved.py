@@ -46,7 +46,9 @@ class Squeeze:
         self._bytes = megabytes << 20
 
     def callback(self, keras: Any) -> Any:
-        return keras.callbacks.LambdaCallback(on_train_batch_begin=lambda batch, logs: self._turn(batch))
+        return keras.callbacks.LambdaCallback(
+            on_train_batch_begin=lambda batch, logs: self._turn(batch), on_train_end=lambda logs: _lift()
+        )
 
     def _turn(self, batch: int) -> None:
         if not self._bytes or batch < 2:
@@ -54,6 +56,11 @@ class Squeeze:
         room = self._random.choice([0.3, 0.6, 1.0, 3.0])
         limit = _address_space() + int(room * self._bytes)
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+
+
+def _lift() -> None:
+    """Let what comes after training have memory again: it is not what is tested."""
+    resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 
 
 def _address_space() -> int:

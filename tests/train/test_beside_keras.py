@@ -6,7 +6,7 @@ import keras
 import pytest
 
 from tests.train.cases import CASES, ROWS, compiled, dense, table
-from tests.train.laws import PARTS, Trained, largest_relative_difference, permuted_within_batches
+from tests.train.update_laws import PARTS, Trained, largest_relative_difference, permuted_within_batches
 
 
 @pytest.mark.usefixtures("double_precision")

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.train.cases import CASES, Case
-from tests.train.laws import PARTS, Trained, largest_relative_difference
+from tests.train.update_laws import PARTS, Trained, largest_relative_difference
 
 
 @pytest.mark.usefixtures("double_precision")

@@ -1,6 +1,7 @@
 """One epoch after the other."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 
@@ -35,6 +36,9 @@ class Repeat(Operation):
 
     def length(self) -> int:
         if self.times is None:
+            with suppress(TypeError):
+                if not self.parent.length():
+                    return 0
             raise Endless("a stream that repeats for ever has no length")
         return self.parent.length() * self.times if self.times else 0
 

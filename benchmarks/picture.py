@@ -72,8 +72,10 @@ def draw(seen: dict[str, list[Event]]) -> None:
             draw_line(panel, name, events)
         limit = next(event["limit_bytes"] for event in seen["anybatch"] if event["event"] == "began") / MIB
         panel.axhline(limit, color="#c03030", linewidth=1, linestyle="--")
-        panel.text(0, limit * 1.02, f"limit {limit:.0f} MiB", color="#c03030", fontsize=9)
+        at_right_end = {"transform": panel.get_yaxis_transform(), "ha": "right"}
+        panel.text(0.99, limit * 1.02, f"limit {limit:.0f} MiB", color="#c03030", fontsize=9, **at_right_end)
         panel.set_ylim(0, limit * 1.25)
+        panel.margins(x=0.12)
         panel.set_xlabel("seconds", color=GREY)
         panel.set_ylabel("MiB", color=GREY)
         panel.set_title(
@@ -93,12 +95,15 @@ def draw_line(panel: Any, name: str, events: list[Event]) -> None:
     samples = [event for event in events if event["event"] == "sample"]
     seconds = [event["time"] - events[0]["time"] for event in samples]
     held = [event["held_bytes"] / MIB for event in samples]
-    panel.plot(seconds, held, color=COLOURS[name], linewidth=2)
     verdict = next(event for event in events if event["event"] == "ended")
     killed = verdict["cause"] != "finished"
+    if killed:
+        # what was seen last was already being taken away; the group's own mark tells how far it got
+        held[-1] = next(event["peak_bytes"] for event in events if event["event"] == "over") / MIB
+    panel.plot(seconds, held, color=COLOURS[name], linewidth=2)
     panel.plot(seconds[-1], held[-1], marker="X" if killed else "o", markersize=9, color=COLOURS[name])
     text = f"{name}: {'killed by the kernel' if killed else 'finished'}"
-    panel.annotate(text, (seconds[-1], held[-1]), (6, -14), textcoords="offset points", color=COLOURS[name])
+    panel.annotate(text, (seconds[-1], held[-1]), (8, -16), textcoords="offset points", color=COLOURS[name])
 
 
 if __name__ == "__main__":

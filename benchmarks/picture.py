@@ -72,7 +72,7 @@ def draw(seen: dict[str, list[Event]]) -> None:
             draw_line(panel, name, events)
         limit = next(event["limit_bytes"] for event in seen["anybatch"] if event["event"] == "began") / MIB
         panel.axhline(limit, color="#c03030", linewidth=1, linestyle="--")
-        at_right_end = {"transform": panel.get_yaxis_transform(), "ha": "right"}
+        at_right_end: Any = {"transform": panel.get_yaxis_transform(), "ha": "right"}
         panel.text(0.99, limit * 1.02, f"limit {limit:.0f} MiB", color="#c03030", fontsize=9, **at_right_end)
         panel.set_ylim(0, limit * 1.25)
         panel.margins(x=0.12)

@@ -103,7 +103,7 @@ def test_a_contender_that_cannot_be_imported_says_why() -> None:
 
 
 def test_jobs_and_answers_survive_json() -> None:
-    job = Job("a:b", "floats", ("x", "y"), 512, "time", {"seed": 7})
+    job = Job("a:b", "floats", ("x", "y"), 512, "time", cold=True)
     assert Job.from_json(job.to_json()) == job
     answer = Answer(proof={"records": 3}, seconds=1.5)
     assert Answer.from_json(answer.to_json()) == answer

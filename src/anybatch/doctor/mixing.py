@@ -106,7 +106,7 @@ def smallest_buffer(label: LabelFacts, batch_size: int, records: int) -> int:
 
 def classes_per_batch(label: LabelFacts, batch_size: int) -> tuple[float, float]:
     """Return how many classes a batch holds on average, as the records lie and among random draws."""
-    codes = label.codes[label.codes >= 0]
+    codes = label.codes
     size = max(1, min(batch_size, len(codes)))
     batches = codes[: len(codes) // size * size].reshape(-1, size)
     stored = float(np.mean([len(np.unique(batch)) for batch in batches[:: max(1, len(batches) // 500)]]))
@@ -116,7 +116,7 @@ def classes_per_batch(label: LabelFacts, batch_size: int) -> tuple[float, float]
 
 def _common(label: LabelFacts) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the codes and shares of the most common classes, the others as one."""
-    codes = label.codes[label.codes >= 0]
+    codes = label.codes
     counts = np.bincount(codes)
     kept = np.argsort(counts, kind="stable")[::-1][:_MOST_CLASSES]
     kept = kept[counts[kept] > 0]

@@ -67,7 +67,7 @@ class LabelFacts:
 
     name: str
     codes: NDArray[np.int64]
-    """Which class each record has, as a place in `classes`; -1: none, or several."""
+    """Which class each record that has a label has, as a place in `classes`."""
     classes: tuple[Any, ...]
     """The classes in their order, or for continuous labels the lower ends of ten equal parts."""
     continuous: bool
@@ -75,7 +75,7 @@ class LabelFacts:
     @property
     def counts(self) -> NDArray[np.int64]:
         """How many records each class has."""
-        return np.bincount(self.codes[self.codes >= 0], minlength=len(self.classes))
+        return np.bincount(self.codes, minlength=len(self.classes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -142,32 +142,39 @@ class _Gathered:
         self._features = features
         self._numbers: list[NDArray[np.int64]] = []
         self._lengths: dict[str, list[NDArray[np.int64]]] = {name: [] for name in features}
-        self._singles: dict[str, list[Any]] = {name: [] for name in features}
+        self._singles: dict[str, list[tuple[NDArray[np.int64], NDArray[Any]]]] = {
+            name: [] for name in features
+        }
 
     def add(self, numbers: NDArray[np.int64], columns: Mapping[str, RaggedColumn]) -> None:
         """Take in one batch."""
         self._numbers.append(numbers)
         for name, column in columns.items():
-            lengths = np.diff(column.offsets)
             if self._features[name].dtype == "bytes":
-                self._add_bytes(name, column, lengths)
+                self._add_bytes(name, column, numbers)
             else:
-                self._add_numbers(name, column, lengths)
+                self._add_numbers(name, column, numbers)
 
-    def _add_bytes(self, name: str, column: RaggedColumn, lengths: NDArray[np.int64]) -> None:
+    def _add_bytes(self, name: str, column: RaggedColumn, numbers: NDArray[np.int64]) -> None:
         inner: Any = column.values
-        starts, ends = inner.offsets[column.offsets[:-1]], inner.offsets[column.offsets[1:]]
-        self._lengths[name].append(ends - starts)
-        if len(lengths) == len(inner) and (ends - starts).max(initial=0) <= _SHORT_BYTES:
-            self._singles[name].append(np.array(inner.to_list(), dtype=object))
+        sizes = inner.offsets[column.offsets[1:]] - inner.offsets[column.offsets[:-1]]
+        self._lengths[name].append(sizes)
+        single = np.diff(column.offsets) == 1
+        if sizes.max(initial=0) <= _SHORT_BYTES:
+            values = np.array(inner.to_list(), dtype=object)[column.offsets[:-1][single]]
+            self._singles[name].append((numbers[single], values))
 
-    def _add_numbers(self, name: str, column: RaggedColumn, lengths: NDArray[np.int64]) -> None:
+    def _add_numbers(self, name: str, column: RaggedColumn, numbers: NDArray[np.int64]) -> None:
         values: Any = column.values
+        lengths = np.diff(column.offsets)
         self._lengths[name].append(lengths)
-        if lengths.size and (lengths == 1).all():
-            self._singles[name].append(values.copy())
-        if lengths.size and (lengths == lengths[0]).all() and 0 < lengths[0] <= _MOST_COLUMNS:
-            self._add_largest(name, np.abs(values.reshape(-1, lengths[0]).astype(np.float64)))
+        single = lengths == 1
+        self._singles[name].append((numbers[single], values[column.offsets[:-1][single]]))
+        # a record of another length is a finding of its own, and hides nothing about the others
+        usual = int(np.bincount(lengths).argmax()) if lengths.size else 0
+        if 0 < usual <= _MOST_COLUMNS:
+            rows = values[np.repeat(lengths == usual, lengths)].reshape(-1, usual)
+            self._add_largest(name, np.abs(rows.astype(np.float64)))
 
     def _add_largest(self, name: str, sizes: NDArray[np.float64]) -> None:
         largest = np.where(np.isfinite(sizes), sizes, 0).max(axis=0)
@@ -180,19 +187,18 @@ class _Gathered:
         if not self._numbers:
             return
         numbers = np.concatenate(self._numbers)
-        self._order = np.argsort(numbers, kind="stable")
-        self.numbers = numbers[self._order]
-        self.lengths = {
-            name: np.concatenate(parts)[self._order] for name, parts in self._lengths.items() if parts
-        }
+        order = np.argsort(numbers, kind="stable")
+        self.numbers = numbers[order]
+        self.lengths = {name: np.concatenate(parts)[order] for name, parts in self._lengths.items() if parts}
 
     def single(self, name: str | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the values of a feature that has one per record, and the numbers of those records."""
+        """Return the values of the records that have exactly one, and those records' numbers, in order."""
         parts = self._singles.get(name or "", [])
-        values = np.concatenate(parts) if parts else np.empty(0)
-        if len(values) != len(self.numbers):
-            return np.empty(0), self.numbers[:0]
-        return values[self._order], self.numbers
+        if not parts:
+            return np.empty(0), np.empty(0, np.int64)
+        numbers = np.concatenate([one for one, _ in parts])
+        order = np.argsort(numbers, kind="stable")
+        return np.concatenate([values for _, values in parts])[order], numbers[order]
 
     def rising(self) -> dict[str, float]:
         """Return how much of each single number is in rising order."""

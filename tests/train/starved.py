@@ -19,7 +19,7 @@ def main(seed: int, megabytes: int) -> None:
     import keras
     import numpy as np
 
-    import anybatch as ab
+    from anybatch.train.refusals import OneSampleDoesNotFit
 
     keras.utils.set_random_seed(1)
     wide = keras.layers.Dense(4096, activation="tanh")
@@ -29,13 +29,31 @@ def main(seed: int, megabytes: int) -> None:
     x = data.normal(size=(UPDATES * BATCH, 64)).astype("float32")
     y = x[:, :1] * 2
     limit = Squeeze(seed, megabytes)
-    history = ab.fit(
-        model, x, y, batch_size=BATCH, epochs=2, shuffle=False, verbose=0, callbacks=[limit.callback(keras)],
-        validation_data=(x[:BATCH], y[:BATCH]),
-    )  # fmt: skip
+    try:
+        history = fitted(model, x, y, limit.callback(keras))
+    except OneSampleDoesNotFit as error:
+        _lift()
+        json.dump({"stopped": str(error)}, sys.stdout)
+        return
     weights = [float(np.abs(weight).sum()) for weight in model.get_weights()]
     events = [f"{event.kind} {event.phase}" for event in history.events]
     json.dump({"weights": weights, "events": events, "loss": history.history["loss"]}, sys.stdout)
+
+
+def fitted(model: Any, x: Any, y: Any, callback: Any) -> Any:
+    import anybatch as ab
+
+    return ab.fit(
+        model,
+        x,
+        y,
+        batch_size=BATCH,
+        epochs=2,
+        shuffle=False,
+        verbose=0,
+        callbacks=[callback],
+        validation_data=(x[:BATCH], y[:BATCH]),
+    )
 
 
 class Squeeze:
@@ -53,7 +71,7 @@ class Squeeze:
     def _turn(self, batch: int) -> None:
         if not self._bytes or batch < 2:
             return
-        room = self._random.choice([0.3, 0.6, 1.0, 3.0])
+        room = self._random.choice([0.5, 0.7, 1.0, 3.0])
         limit = _address_space() + int(room * self._bytes)
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 CASES = 50
-MEGABYTES = 24
+MEGABYTES = 40
 
 
 def starved(seed: int, megabytes: int) -> tuple[int, Any]:
@@ -29,15 +29,19 @@ def starved(seed: int, megabytes: int) -> tuple[int, Any]:
 @pytest.mark.soak
 def test_training_that_ran_out_of_memory_ends_with_the_same_weights() -> None:
     _, undisturbed = starved(0, 0)
-    signals, exhausted = 0, 0
+    signals, stopped, exhausted = 0, 0, 0
     for seed in range(CASES):
         code, found = starved(seed, MEGABYTES)
         if code < 0:
             # the C++ runtime ended the process: no code inside can catch that, a supervisor restarts it
             signals += 1
             continue
+        if "stopped" in found:
+            # there was really nothing left, not even for one sample, and it was said
+            stopped += 1
+            continue
         exhausted += bool(found["events"])
         assert found["weights"] == pytest.approx(undisturbed["weights"], rel=1e-4)
         assert found["loss"] == pytest.approx(undisturbed["loss"], rel=1e-4)
-    print(f"{CASES} cases: {exhausted} ran out and went on, {signals} ended in a signal")
+    print(f"{CASES} cases: {exhausted} ran out and went on, {stopped} stopped, {signals} signals")
     assert exhausted > CASES // 4

@@ -212,4 +212,8 @@ def _attempt(run: Callable[[], Any]) -> tuple[bool, Any, str]:
 
 def nothing_fits(phase: str, reason: str) -> OneSampleDoesNotFit:
     """Return what is left to say when nothing smaller can be tried: what is held, and what is allowed."""
-    return OneSampleDoesNotFit(phase, held().counted_bytes, allowance().limit_bytes, reason)
+    try:
+        return OneSampleDoesNotFit(phase, held().counted_bytes, allowance().limit_bytes, reason)
+    except MemoryError:
+        # not even a small file can be read
+        return OneSampleDoesNotFit(phase, None, None, reason)

@@ -13,6 +13,7 @@ use anybatch_core::error::Error;
 use anybatch_core::example::Level;
 use anybatch_core::files::Compression;
 use anybatch_core::frame;
+use anybatch_core::image::{self, Shape};
 use anybatch_core::index::Index;
 use anybatch_core::scan::{Check, Scan};
 use anybatch_core::schema::{Dtype, Fallback, Field, Form, Schema};
@@ -168,6 +169,20 @@ fn rectangular(column: &Column, field: &Field, rows: usize) {
     let values = follow(&column.items, items, items * field.count);
     let bytes = follow(&column.strings, values, values * field.dtype.width());
     assert_eq!(column.values.len(), bytes);
+}
+
+/// A file is an image of any shape, whatever was decoded before it, or none.
+pub fn image(bytes: &[u8]) {
+    thread_local!(static USED: RefCell<image::Decoder> = RefCell::default());
+    for (height, width, channels) in [(5, 3, 3), (24, 40, 1), (1, 90, 4)] {
+        let shape = Shape { height, width, channels };
+        let fill = |decoder: &mut image::Decoder, blank: u8| {
+            let mut out = vec![blank; shape.bytes()];
+            decoder.decode(bytes, shape, &mut out).map(|()| out)
+        };
+        let fresh = fill(&mut image::Decoder::default(), 0);
+        assert_eq!(USED.with_borrow_mut(|used| fill(used, 1)), fresh);
+    }
 }
 
 /// Compressed bytes of any kind are walked to their end; packed records come out again.

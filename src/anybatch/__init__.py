@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from anybatch.doctor.lint import lint
     from anybatch.doctor.sweep import Sweep, sweep
     from anybatch.errors import AnybatchError, AnybatchWarning
-    from anybatch.records import Bytes, Numbers, Ragged, Raw, Sequence, infer_features
+    from anybatch.records import Bytes, Image, Numbers, Ragged, Raw, Sequence, infer_features
     from anybatch.records.write import write
     from anybatch.stream import Stream, concat, from_arrays, mix
     from anybatch.stream.read import read
@@ -24,6 +24,7 @@ _HOMES = {
     "AnybatchWarning": "errors",
     "Bytes": "records",
     "Diagnosis": "doctor",
+    "Image": "records",
     "Numbers": "records",
     "Plan": "train",
     "Ragged": "records",
@@ -53,6 +54,7 @@ __all__ = [
     "AnybatchWarning",
     "Bytes",
     "Diagnosis",
+    "Image",
     "Numbers",
     "Plan",
     "Ragged",

@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::fmt::{Debug, Display};
 use std::mem::replace;
+use std::sync::Arc;
 
 use half::f16;
 
 use crate::column::Column;
 use crate::example::{self, Kind, Level};
+use crate::image::{self, Failure, Room, Shape};
 use crate::schema::{Dtype, Fallback, Field, Form, Schema};
 use crate::template::{Template, Templates};
 use crate::wire::Malformed;
@@ -19,6 +21,10 @@ pub enum Fault {
     Malformed(&'static str),
     /// The record is sound but not what was asked for.
     Feature { feature: String, problem: String },
+    /// The bytes of a feature are no image that can be read: damage, too.
+    Image { feature: String, why: String },
+    /// An image takes more memory than there is for images.
+    TooLarge { feature: String, width: usize, height: usize, needed_bytes: usize },
     /// A value that was read straight into its column lies elsewhere in this record.
     Moved,
 }
@@ -55,13 +61,19 @@ pub struct Decoder {
     found: Vec<Found>,
     order: Vec<usize>,
     templates: Templates,
+    images: image::Decoder,
 }
 
 impl Decoder {
+    /// Decode images in no more memory than there is in a room.
+    pub fn keep_within(&mut self, room: &Arc<Room>) {
+        self.images.keep_within(room);
+    }
+
     /// Append `record` to the columns, one per field. On a fault the columns are as they were.
     pub fn decode(&mut self, schema: &Schema, record: &[u8], columns: &mut [Column], row: usize) -> Outcome {
         if let Some(template) = self.templates.fitting(record) {
-            if fill_like(template, schema, record, columns).is_ok() {
+            if fill_like(template, schema, record, columns, &mut self.images).is_ok() {
                 return Ok(());
             }
             columns.iter_mut().for_each(|column| column.keep_rows(row));
@@ -90,14 +102,10 @@ impl Decoder {
     /// Where in a sound record the bytes of a raw field lie.
     pub fn place_of_raw(&mut self, schema: &Schema, record: &[u8], field: usize) -> Option<RawPlace> {
         self.locate(schema, record).ok()?;
-        let value = self.value_of(schema, record, field)?;
+        let value = value_of(&self.found, schema, record, field)?;
         let (_, list) = example::feature(Level::Context, value).ok()??;
         let at = offset_within(record, one_bytes_value(schema.fields.get(field)?, &list).ok()?)?;
         Some(RawPlace { field, at })
-    }
-
-    fn value_of<'a>(&'a self, schema: &Schema, record: &'a [u8], field: usize) -> Option<&'a [u8]> {
-        self.found.get(*schema.key_of_field.get(field)?)?.value(record)
     }
 
     fn locate(&mut self, schema: &Schema, record: &[u8]) -> Outcome {
@@ -127,18 +135,19 @@ impl Decoder {
     }
 
     fn fill(
-        &self,
+        &mut self,
         schema: &Schema,
         record: &[u8],
         columns: &mut [Column],
         there: Option<RawPlace>,
     ) -> Outcome {
         for (number, (field, column)) in schema.fields.iter().zip(columns).enumerate() {
-            let value = self.value_of(schema, record, number);
-            let outcome = match (field.level, there) {
-                (_, Some(there)) if there.field == number => is_there(field, value, record, there.at),
-                (Level::Context, _) => context(field, value, column),
-                (Level::Lists, _) => feature_list(field, value, column),
+            let value = value_of(&self.found, schema, record, number);
+            let outcome = match (field.form, field.level, there) {
+                (_, _, Some(there)) if there.field == number => is_there(field, value, record, there.at),
+                (Form::Image(shape), ..) => image(field, shape, value, column, &mut self.images),
+                (_, Level::Context, _) => context(field, value, column),
+                (_, Level::Lists, _) => feature_list(field, value, column),
             };
             outcome.map_err(|fault| explained(fault, record, schema.has_lists))?;
         }
@@ -146,13 +155,25 @@ impl Decoder {
     }
 }
 
+fn value_of<'a>(found: &'a [Found], schema: &Schema, record: &'a [u8], field: usize) -> Option<&'a [u8]> {
+    found.get(*schema.key_of_field.get(field)?)?.value(record)
+}
+
 /// The values of a record that is laid out as another one was.
-fn fill_like(template: &Template, schema: &Schema, record: &[u8], columns: &mut [Column]) -> Outcome {
+fn fill_like(
+    template: &Template,
+    schema: &Schema,
+    record: &[u8],
+    columns: &mut [Column],
+    images: &mut image::Decoder,
+) -> Outcome {
     for ((field, key), column) in schema.fields.iter().zip(&schema.key_of_field).zip(columns) {
         let slot = &template.slots[*key];
         let as_stored = matches!((field.form, field.dtype), (Form::Raw, _) | (Form::Dense, Dtype::Float32));
         if as_stored && slot.kind == field.kind() && slot.values.len() == field.item_bytes() {
             column.values.extend(&record[slot.values.clone()]);
+        } else if let (Form::Image(shape), Kind::Bytes) = (field.form, slot.kind) {
+            paint(field, shape, &record[slot.values.clone()], column, images)?;
         } else {
             item(field, slot.kind, &record[slot.list.clone()], column)?;
             column.end_item();
@@ -238,6 +259,43 @@ fn context(field: &Field, value: Option<&[u8]>, column: &mut Column) -> Outcome 
     Ok(())
 }
 
+fn image(
+    field: &Field,
+    shape: Shape,
+    value: Option<&[u8]>,
+    column: &mut Column,
+    images: &mut image::Decoder,
+) -> Outcome {
+    match value.map(|value| example::feature(field.level, value)).transpose()?.flatten() {
+        Some((Kind::Bytes, list)) => paint(field, shape, one_bytes_value(field, &list)?, column, images),
+        Some((kind, _)) => Err(wrong_kind(field, kind)),
+        None => Err(problem(field, MISSING)),
+    }
+}
+
+/// Decode an image file into one more row.
+fn paint(
+    field: &Field,
+    shape: Shape,
+    file: &[u8],
+    column: &mut Column,
+    images: &mut image::Decoder,
+) -> Outcome {
+    let row = column.values.len();
+    let pixels = column.values.memory(row, shape.bytes());
+    images.decode(file, shape, pixels).map_err(|failure| {
+        let feature = field.key.clone();
+        match failure {
+            Failure::Unreadable(why) => Fault::Image { feature, why: why.into_owned() },
+            Failure::TooLarge { width, height, needed_bytes } => {
+                Fault::TooLarge { feature, width, height, needed_bytes }
+            }
+        }
+    })?;
+    column.values.grow_to(row + shape.bytes());
+    Ok(())
+}
+
 fn feature_list(field: &Field, value: Option<&[u8]>, column: &mut Column) -> Outcome {
     let Some(list) = value else {
         if field.required {
@@ -282,8 +340,7 @@ fn in_step(fault: Fault, step: usize) -> Fault {
 
 fn item(field: &Field, kind: Kind, list: &[u8], column: &mut Column) -> Outcome {
     if kind != field.kind() {
-        let wanted = field.kind().name();
-        return Err(problem(field, format!("holds {} values; {wanted} values were asked for", kind.name())));
+        return Err(wrong_kind(field, kind));
     }
     let before = column.values_so_far();
     match kind {
@@ -304,7 +361,12 @@ fn item(field: &Field, kind: Kind, list: &[u8], column: &mut Column) -> Outcome 
     Err(problem(field, format!("has {count} {values}; {wanted} were asked for")))
 }
 
-/// The one bytes value of a raw field, of exactly the size it must have.
+fn wrong_kind(field: &Field, kind: Kind) -> Fault {
+    let wanted = field.kind().name();
+    problem(field, format!("holds {} values; {wanted} values were asked for", kind.name()))
+}
+
+/// The one bytes value of a raw field, of exactly the size it must have, or of an image's.
 fn one_bytes_value<'a>(field: &Field, list: &'a [u8]) -> Result<&'a [u8], Fault> {
     let (mut count, mut found) = (0, &[][..]);
     example::byte_strings(field.level, list, |bytes| {
@@ -314,7 +376,7 @@ fn one_bytes_value<'a>(field: &Field, list: &'a [u8]) -> Result<&'a [u8], Fault>
     if count != 1 {
         return Err(problem(field, format!("has {count} bytes values; one was asked for")));
     }
-    if found.len() != field.item_bytes() {
+    if field.form == Form::Raw && found.len() != field.item_bytes() {
         return Err(problem(
             field,
             format!("has {} bytes; {} were asked for", found.len(), field.item_bytes()),

@@ -43,7 +43,9 @@ struct State {
 struct Shared {
     gather: Gather,
     depth: u64,
+    /// What all batches may hold together, and that with what decoding images takes besides.
     limit_bytes: usize,
+    whole_bytes: usize,
     state: Mutex<State>,
     work: Condvar,
     results: Condvar,
@@ -112,9 +114,10 @@ impl Engine {
             stop: false,
         };
         let shared = Arc::new(Shared {
-            gather,
             depth: depth.max(1),
-            limit_bytes,
+            limit_bytes: limit_bytes.min(gather.room.rest_bytes()),
+            whole_bytes: limit_bytes,
+            gather,
             state: Mutex::new(state),
             work: Condvar::new(),
             results: Condvar::new(),
@@ -230,8 +233,8 @@ fn make(shared: &Shared, number: u64, job: Unresolved, space: &mut Workspace) ->
 /// batch that is needed first never waits for memory that later ones hold: those wait for its last piece.
 fn admit(shared: &Shared, number: u64, bound: usize, last: bool) -> Result<usize> {
     if bound > shared.limit_bytes {
-        let limit = shared.limit_bytes;
-        return Err(Error::DoesNotFit { stage: "read".into(), needed: bound, limit });
+        let (needed, limit) = (shared.gather.room.limit_for_rest(bound), shared.whole_bytes);
+        return Err(Error::DoesNotFit { stage: "read".into(), needed, limit });
     }
     let waits = |state: &mut State| {
         !state.stop && (state.admitted != number || state.held_bytes + bound > shared.limit_bytes)

@@ -11,6 +11,7 @@ use crate::decode::{Decoder, Fault, RawPlace};
 use crate::error::{Error, Result};
 use crate::files::{self, AtHand, Files};
 use crate::frame::{self, HEADER};
+use crate::image::Room;
 use crate::index::{Extent, Reason};
 use crate::schema::Schema;
 
@@ -100,6 +101,8 @@ pub struct Gather {
     /// What is fetched ahead from slow storage is rounded to so many bytes: more than one record where
     /// neighbours are soon needed too, as in a windowed shuffle.
     pub fetch_bytes: u64,
+    /// Where images are decoded.
+    pub room: Arc<Room>,
 }
 
 /// What a thread keeps from batch to batch.
@@ -145,6 +148,7 @@ struct Layout {
 impl Gather {
     /// Fetch and decode the records of one job, in its order.
     pub fn batch(&self, job: Job, space: &mut Workspace) -> Result<Batch> {
+        space.decoder.keep_within(&self.room);
         let numbers = || self.pool.take(job.places.len().saturating_mul(8));
         let mut batch = Batch {
             rows: 0,
@@ -377,6 +381,16 @@ impl Gather {
                 format!("checksums are right but it is no tf.train.Example: {why}"),
                 batch,
             ),
+            Err(Fault::Image { feature, why }) => self.damaged(
+                place,
+                format!("checksums are right but feature {feature:?} is no readable image: {why}"),
+                batch,
+            ),
+            Err(Fault::TooLarge { feature, width, height, needed_bytes }) => Err(Error::DoesNotFit {
+                stage: format!("read an image of {width} x {height} pixels in feature {feature:?}"),
+                needed: self.room.limit_for_large(needed_bytes),
+                limit: self.room.limit_bytes(),
+            }),
             Err(Fault::Moved) => Err(Error::Misuse("a value was expected where none was read".into())),
             Err(Fault::Feature { feature, problem }) => Err(Error::Feature {
                 file: self.path(place).into(),

@@ -8,8 +8,12 @@
 mod jpeg;
 mod png;
 mod resize;
+mod room;
 
 use std::borrow::Cow;
+use std::sync::Arc;
+
+pub use self::room::Room;
 
 /// What one image becomes: rows of pixels of 1 (grey), 3 (RGB) or 4 (RGBA) bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,11 +27,34 @@ impl Shape {
     pub fn bytes(&self) -> usize {
         self.height.saturating_mul(self.width).saturating_mul(self.channels)
     }
+
+    /// Whether it is a shape that images can be given.
+    pub fn is_possible(&self) -> bool {
+        let side = 1..=MOST_PIXELS;
+        side.contains(&self.height) && side.contains(&self.width) && matches!(self.channels, 1 | 3 | 4)
+    }
+
+    /// What decoding a JPEG of ordinary proportions takes, as it is at most twice as large on its way.
+    fn usual_bytes(&self) -> usize {
+        self.height.saturating_mul(self.width).saturating_mul(32).saturating_add(1 << 20)
+    }
 }
 
 /// Why a file gives no image.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable(pub Cow<'static, str>);
+pub enum Failure {
+    Unreadable(Cow<'static, str>),
+    /// It would take more memory than there is for images.
+    TooLarge {
+        width: usize,
+        height: usize,
+        needed_bytes: usize,
+    },
+}
+
+/// A file is damaged, or of a kind that is not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Unreadable(Cow<'static, str>);
 
 impl From<&'static str> for Unreadable {
     fn from(why: &'static str) -> Self {
@@ -35,30 +62,34 @@ impl From<&'static str> for Unreadable {
     }
 }
 
+impl From<String> for Unreadable {
+    fn from(why: String) -> Self {
+        Unreadable(Cow::Owned(why))
+    }
+}
+
+impl From<Unreadable> for Failure {
+    fn from(Unreadable(why): Unreadable) -> Self {
+        Failure::Unreadable(why)
+    }
+}
+
 type Read<T> = Result<T, Unreadable>;
 
-/// No image may have more; an eighth of a square kilopixel decodes to 256 MB.
+/// No image may have more, whatever the memory.
 const MOST_PIXELS: usize = 64 << 20;
-/// What is kept from image to image; what a larger one needed is given back.
-const KEEP_BYTES: usize = 32 << 20;
 
 fn check_size(width: usize, height: usize) -> Read<()> {
     match width.checked_mul(height) {
         Some(1..=MOST_PIXELS) => Ok(()),
         _ => {
             let most = MOST_PIXELS >> 20;
-            Err(Unreadable(format!("it claims {width} x {height} pixels; up to {most} Mi pixels are read").into()))
+            Err(format!("it claims {width} x {height} pixels; up to {most} Mi pixels are read").into())
         }
     }
 }
 
-/// How bright a colour is, as JPEG and TensorFlow have it.
-#[inline(always)]
-fn luma([r, g, b]: [u8; 3]) -> u8 {
-    ((u32::from(r) * 19595 + u32::from(g) * 38470 + u32::from(b) * 7471 + (1 << 15)) >> 16) as u8
-}
-
-/// A decoded image: grey with one byte per pixel, or red, green, blue and alpha.
+/// A decoded image: grey, grey and alpha, RGB, or RGB and alpha.
 #[derive(Debug, Default)]
 struct Pixels {
     width: usize,
@@ -69,17 +100,38 @@ struct Pixels {
 
 impl Pixels {
     /// Be ready for an image of that size, every pixel of which will be written.
-    fn begin(&mut self, width: usize, height: usize, channels: usize) {
+    fn begin(&mut self, width: usize, height: usize, channels: usize) -> &mut [u8] {
         (self.width, self.height, self.channels) = (width, height, channels);
         let bytes = width * height * channels;
         if self.bytes.len() < bytes {
             self.bytes.resize(bytes, 0);
         }
+        &mut self.bytes[..bytes]
     }
 
     fn row_mut(&mut self, y: usize) -> &mut [u8] {
         let row_bytes = self.width * self.channels;
         &mut self.bytes[y * row_bytes..(y + 1) * row_bytes]
+    }
+
+    fn all(&self) -> &[u8] {
+        &self.bytes[..self.width * self.height * self.channels]
+    }
+}
+
+/// A file whose header was read: what decoding it will take is known, and nothing allocated yet.
+enum Opened<'a> {
+    Jpeg(jpeg::Opened<'a>),
+    Png(Box<png::Opened<'a>>),
+}
+
+impl Opened<'_> {
+    /// Width and height of what will be decoded, and the bytes that takes.
+    fn needs(&self) -> (usize, usize, usize) {
+        match self {
+            Opened::Jpeg(file) => file.needs(),
+            Opened::Png(file) => file.needs(),
+        }
     }
 }
 
@@ -87,52 +139,76 @@ impl Pixels {
 #[derive(Debug, Default)]
 pub struct Decoder {
     jpeg: jpeg::Decoder,
-    png: png::Decoder,
     resizer: resize::Resizer,
     pixels: Pixels,
+    room: Arc<Room>,
 }
 
 impl Decoder {
+    /// Take no more memory than there is in a room.
+    pub fn keep_within(&mut self, room: &Arc<Room>) {
+        self.room = Arc::clone(room);
+    }
+
     /// Fill `out`, which has as many bytes as the shape, with the image in a file.
-    pub fn decode(&mut self, file: &[u8], shape: Shape, out: &mut [u8]) -> Read<()> {
-        let (wanted, grey) = ((shape.width, shape.height), shape.channels == 1);
-        if jpeg::is_jpeg(file) {
-            self.jpeg.decode(file, wanted, grey, &mut self.pixels).map_err(|why| said_of("JPEG", &why))?;
-        } else if png::is_png(file) {
-            self.png.decode(file, grey, &mut self.pixels).map_err(|why| said_of("PNG", &why))?;
-        } else {
-            return Err(neither(file));
+    pub fn decode(&mut self, file: &[u8], shape: Shape, out: &mut [u8]) -> Result<(), Failure> {
+        let opened = self.open(file, shape)?;
+        let (width, height, decoding_bytes) = opened.needs();
+        let needed_bytes = decoding_bytes + resize::needed_bytes((width, height), shape);
+        let room = Arc::clone(&self.room);
+        let Some(lease) = room.lend(needed_bytes) else {
+            return Err(Failure::TooLarge { width, height, needed_bytes });
+        };
+        let decoded = self.fill(opened, shape, out);
+        if lease.is_borrowed() {
+            self.give_back();
         }
-        self.resizer.resize(&self.pixels, shape, out)?;
-        self.give_back();
-        Ok(())
+        Ok(decoded?)
+    }
+
+    fn open<'a>(&mut self, file: &'a [u8], shape: Shape) -> Read<Opened<'a>> {
+        if jpeg::is_jpeg(file) {
+            let opened = self.jpeg.open(file, (shape.width, shape.height), shape.channels == 1);
+            opened.map(Opened::Jpeg).map_err(of_jpeg)
+        } else if png::is_png(file) {
+            png::Opened::read(file).map(Box::new).map(Opened::Png).map_err(of_png)
+        } else {
+            Err(neither(file))
+        }
+    }
+
+    fn fill(&mut self, opened: Opened<'_>, shape: Shape, out: &mut [u8]) -> Read<()> {
+        match opened {
+            Opened::Jpeg(file) => self.jpeg.decode(file, &mut self.pixels).map_err(of_jpeg)?,
+            Opened::Png(file) => file.decode(&mut self.pixels).map_err(of_png)?,
+        }
+        self.resizer.resize(&self.pixels, shape, out)
     }
 
     fn give_back(&mut self) {
-        if self.pixels.bytes.capacity() > KEEP_BYTES {
-            self.pixels = Pixels::default();
-        }
-        if self.jpeg.held_bytes() > KEEP_BYTES {
-            self.jpeg = jpeg::Decoder::default();
-        }
-        if self.png.held_bytes() > KEEP_BYTES {
-            self.png = png::Decoder::default();
-        }
-        self.resizer.give_back(KEEP_BYTES);
+        (self.jpeg, self.pixels) = Default::default();
+        self.resizer.give_back();
     }
 }
 
-fn said_of(kind: &str, Unreadable(why): &Unreadable) -> Unreadable {
-    Unreadable(format!("not a whole {kind}: {why}").into())
+fn of_jpeg(Unreadable(why): Unreadable) -> Unreadable {
+    format!("JPEG: {why}").into()
+}
+
+fn of_png(Unreadable(why): Unreadable) -> Unreadable {
+    format!("PNG: {why}").into()
 }
 
 fn neither(file: &[u8]) -> Unreadable {
     let start: Vec<String> = file.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
     let (bytes, start) = (file.len(), start.join(" "));
-    Unreadable(match bytes {
-        0 => "neither JPEG nor PNG: it is empty".into(),
+    match file {
+        [] => "neither JPEG nor PNG: it is empty".into(),
+        [b'G', b'I', b'F', b'8', ..] => "a GIF; JPEG and PNG are read".into(),
+        [b'R', b'I', b'F', b'F', ..] => "a WebP or another RIFF file; JPEG and PNG are read".into(),
+        [b'B', b'M', ..] => "a BMP; JPEG and PNG are read".into(),
         _ => format!("neither JPEG nor PNG: {bytes} bytes that start with {start}").into(),
-    })
+    }
 }
 
 #[cfg(test)]

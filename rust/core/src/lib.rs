@@ -17,6 +17,7 @@ pub mod example;
 pub mod files;
 pub mod frame;
 pub mod gather;
+pub mod image;
 pub mod index;
 pub mod offsets;
 pub mod order;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::error::{Error, Result};
 use crate::example::{Kind, Level};
+use crate::image::Shape;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dtype {
@@ -68,6 +69,8 @@ pub enum Form {
     Dense,
     /// One bytes value of a fixed size, reinterpreted.
     Raw,
+    /// One bytes value that is a JPEG or PNG file, as pixels of this shape.
+    Image(Shape),
     /// Any number of values.
     Ragged,
 }
@@ -95,7 +98,10 @@ pub struct Field {
 impl Field {
     /// The kind of list the values come out of.
     pub fn kind(&self) -> Kind {
-        if self.form == Form::Raw { Kind::Bytes } else { self.dtype.kind() }
+        match self.form {
+            Form::Raw | Form::Image(_) => Kind::Bytes,
+            Form::Dense | Form::Ragged => self.dtype.kind(),
+        }
     }
 
     /// Bytes of one dense item, where that is fixed.
@@ -137,6 +143,13 @@ impl Field {
         };
         let sized =
             self.count.checked_mul(self.dtype.width()).is_some_and(|bytes| bytes <= i32::MAX as usize);
+        if let Form::Image(shape) = self.form
+            && !(shape.is_possible()
+                && (self.level, self.dtype, self.count) == (Level::Context, Dtype::Uint8, shape.bytes()))
+        {
+            let problem = format!("feature {:?} cannot be an image of {shape:?}", self.key);
+            return Err(Error::Misuse(problem));
+        }
         if fits && sized {
             return Ok(());
         }
@@ -187,6 +200,14 @@ impl Schema {
     /// Bytes of all columns at most, for `rows` records of `data_bytes` together.
     pub fn bound_bytes(&self, rows: usize, data_bytes: usize) -> usize {
         self.fields.iter().map(|field| field.bound_bytes(rows, data_bytes)).fold(0, usize::saturating_add)
+    }
+
+    /// What the images among the fields become.
+    pub fn image_shapes(&self) -> impl Iterator<Item = Shape> {
+        self.fields.iter().filter_map(|field| match field.form {
+            Form::Image(shape) => Some(shape),
+            _ => None,
+        })
     }
 
     /// The field that is worth reading straight into its column, if there is one.

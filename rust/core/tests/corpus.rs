@@ -41,6 +41,11 @@ fn sequence_example_holds() {
 }
 
 #[test]
+fn image_holds() {
+    holds_over("image", laws::image);
+}
+
+#[test]
 fn inflate_holds() {
     holds_over("inflate", laws::inflate);
 }

@@ -53,8 +53,14 @@ fn read(path: &Path, compression: Compression) -> Result<(Vec<Vec<u8>>, Vec<Dama
     let shards = vec![Walked { path: path.to_path_buf(), compression, known: None }];
     let walk =
         Walk::new(shards, Arc::clone(&files), Split { batch: 3, most: 2 }, 1 << 20, false, OnCorrupt::Skip);
-    let gather =
-        Gather { files, schema: None, on_corrupt: OnCorrupt::Skip, pool: Pool::new(1 << 20), fetch_bytes: 0 };
+    let gather = Gather {
+        files,
+        schema: None,
+        on_corrupt: OnCorrupt::Skip,
+        pool: Pool::new(1 << 20),
+        fetch_bytes: 0,
+        room: Arc::default(),
+    };
     let engine = Engine::start(gather, Box::new(walk), 1, 2, 1 << 30)?;
     let (mut records, mut damaged) = (Vec::new(), Vec::new());
     loop {

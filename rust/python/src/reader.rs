@@ -8,6 +8,7 @@ use anybatch_core::buffer::{Bytes, Pool};
 use anybatch_core::engine::{Engine, Next, Source};
 use anybatch_core::files::{self, Files, Identity};
 use anybatch_core::gather::{self, Gather, OnCorrupt};
+use anybatch_core::image::Room;
 use anybatch_core::index::Fingerprint;
 use anybatch_core::order::Order;
 use anybatch_core::source::{Learnt, Numbering, Ordered, Split, Walk, Walked};
@@ -164,7 +165,10 @@ impl Reader {
             let pool = Pool::new(KEEP_BYTES.min(limit_bytes / 4));
             let windowed = order.iter().flatten().any(|(name, _)| name == "window");
             let fetch_bytes = if windowed { WINDOW_FETCH_BYTES } else { 0 };
-            let gather = Gather { files: Arc::clone(&files), schema, on_corrupt, pool, fetch_bytes };
+            let shapes = schema.iter().flat_map(|schema| schema.image_shapes());
+            let room = Arc::new(Room::within(limit_bytes, threads, shapes));
+            let files_of = Arc::clone(&files);
+            let gather = Gather { files: files_of, schema, on_corrupt, pool, fetch_bytes, room };
             let (source, learnt): (Box<dyn Source>, _) = match order {
                 Some(order) => (ordered(&shards, &order, split, drop_remainder, start)?, None),
                 None => {

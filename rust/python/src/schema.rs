@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anybatch_core::example::Level;
+use anybatch_core::image::Shape;
 use anybatch_core::schema::{self, Dtype, Fallback, Field, Form};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -44,7 +45,7 @@ fn field(py: Python<'_>, described: Described) -> PyResult<Field> {
             "dense" => Form::Dense,
             "raw" => Form::Raw,
             "ragged" => Form::Ragged,
-            _ => return Err(unknown("form", &form)),
+            _ => Form::Image(image_shape(&form).ok_or_else(|| unknown("form", &form))?),
         },
         dtype: Dtype::named(&dtype).ok_or_else(|| unknown("dtype", &dtype))?,
         default: match default.map(|default| default.extract::<Default>(py)).transpose()? {
@@ -56,4 +57,13 @@ fn field(py: Python<'_>, described: Described) -> PyResult<Field> {
         count,
         required,
     })
+}
+
+/// The shape in a form such as "image 224x224x3": height, width, channels.
+fn image_shape(form: &str) -> Option<Shape> {
+    let sizes = form.strip_prefix("image ")?.split('x').map(|size| size.parse().ok());
+    match sizes.collect::<Option<Vec<usize>>>()?[..] {
+        [height, width, channels] => Some(Shape { height, width, channels }),
+        _ => None,
+    }
 }

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from anybatch.errors import FeatureError
 from anybatch.records.columns import BytesColumn, Column, Offsets, RaggedColumn
 from anybatch.records.dtypes import BYTES
-from anybatch.records.features import Bytes, Feature, Numbers, Padded, Ragged, Raw, Sequence
+from anybatch.records.features import Bytes, Feature, Image, Numbers, Padded, Ragged, Raw, Sequence
 
 NativeColumn: TypeAlias = tuple[Any, Several[Any]]
 """A buffer of values, then buffers of int64 offsets, outermost first."""
@@ -20,7 +20,7 @@ def assemble(feature: Feature, rows: int, column: NativeColumn, *, name: str = "
     """Return one column of a batch; `name` is what an error calls it. Only `Padded` copies."""
     values, offsets = column
     match feature:
-        case Numbers() | Raw():
+        case Numbers() | Raw() | Image():
             return np.frombuffer(values, feature.dtype).reshape(rows, *feature.shape)
         case Bytes():
             return BytesColumn(np.frombuffer(values, np.uint8), int64s(offsets[0]), feature.shape)

@@ -14,6 +14,7 @@ FLOATS = ("float16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 NUMBERS = (*FLOATS, *INTEGERS, "bool")
 BYTES = "bytes"
+IMAGE_CHANNELS = (1, 3, 4)
 
 _TEXT = ("bytes", "string", "str")
 _LARGEST_ITEM_BYTES = 2**31 - 1  # protobuf's own limit

@@ -11,6 +11,7 @@ import numpy as np
 from anybatch.errors import BadFeature
 from anybatch.records.dtypes import (
     BYTES,
+    IMAGE_CHANNELS,
     Shape,
     any_dtype,
     dtype_name,
@@ -101,6 +102,51 @@ class Raw(Feature):
 
     def native_field(self, name: str) -> NativeField:
         return (name, "context", "raw", self.dtype, math.prod(self.shape), None, True)
+
+
+@dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
+class Image(Feature):
+    """A JPEG or PNG decoded and resized to uint8 of shape (height, width, channels).
+
+    1 channel is grey, 3 are RGB and 4 RGBA; every kind of file gives any of them. Proportions are not kept
+    and EXIF rotation is not applied, as in TensorFlow.
+
+    The resize is `tf.image.resize(..., method="bilinear", antialias=True)`, rounded to uint8. Where nothing
+    is resized, a JPEG has the pixels of `tf.io.decode_jpeg(..., dct_method="INTEGER_ACCURATE")` and a PNG
+    those of `tf.io.decode_png`, exactly. Resized pixels are within 1 of TensorFlow's, except where a JPEG
+    is made at least twice smaller: it is decoded at 1/2, 1/4 or 1/8 of its size first and comes out a little
+    sharper. On photographs of 512 pixels made 224, that is 1.1 on average and 9 at the 99th percentile;
+    tolerances of 2.5 and 9 are tested. (Leaving out TensorFlow's `antialias` makes 3.6 and 33.)
+
+    A file that cannot be decoded is a damaged record: `on_corrupt` says what becomes of it.
+
+    >>> Image(224, 224)
+    Image(height=224, width=224)
+    """
+
+    height: int
+    width: int
+    channels: int = 3
+
+    def __init__(self, height: Any, width: Any, channels: Any = 3) -> None:
+        shape = fixed_shape("Image", (height, width, channels), dtype="uint8", empty=False)
+        if shape[2] not in IMAGE_CHANNELS:
+            raise BadFeature("Image", f"it has {shape[2]} channels; 1 is grey, 3 are RGB and 4 RGBA")
+        self._settle(height=shape[0], width=shape[1], channels=shape[2])
+
+    @property
+    def dtype(self) -> str:
+        """Always "uint8"."""
+        return "uint8"
+
+    @property
+    def shape(self) -> Shape:
+        """Height, width and channels."""
+        return self.height, self.width, self.channels
+
+    def native_field(self, name: str) -> NativeField:
+        form = "image {}x{}x{}".format(*self.shape)
+        return (name, "context", form, self.dtype, math.prod(self.shape), None, True)
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
@@ -255,7 +301,7 @@ def _why_none(feature: Any) -> str:
         return f"{feature.__name__} is the class of it; write {feature.__name__}(...)"
     dtype = dtype_name(feature)
     if dtype is None:
-        return f"it is {_named(feature)}; use Numbers, Raw, Bytes, Ragged, Sequence or a feature of tf.io"
+        return f"it is {_named(feature)}; use Numbers, Raw, Image, Bytes, Ragged, Sequence or one of tf.io"
     one = "Bytes()" if dtype == BYTES else f"Numbers('{dtype}')"
     return f"{short(feature)} is a dtype, not a feature; {one} reads 1 value, Ragged('{dtype}') a list"
 

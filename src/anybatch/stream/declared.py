@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from anybatch.records import Bytes, Feature, Numbers, Ragged, Raw, RecordSet, Sequence, load_index
+from anybatch.records import Bytes, Feature, Image, Numbers, Ragged, Raw, RecordSet, Sequence, load_index
 from anybatch.stream.batch import Batch
 from anybatch.stream.chunk import Chunk
 from anybatch.stream.layout import CannotStore, Dense, Layout, Lists, Strings, layout_of
@@ -89,7 +89,7 @@ def _of_features(features: Mapping[str, Feature] | None) -> Structure:
 
 def _of_feature(feature: Feature) -> Layout | None:
     match feature:
-        case Numbers() | Raw():
+        case Numbers() | Raw() | Image():
             return Dense(np.dtype(feature.dtype), feature.shape)
         case Bytes():
             return Strings(feature.shape, objects=False)

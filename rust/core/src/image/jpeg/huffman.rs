@@ -6,8 +6,8 @@ use crate::image::Read;
 /// Codes of up to so many bits are found at one look. Two tables of this size fit into the fastest cache.
 const LOOK: u32 = 10;
 const SPAN: usize = 1 << LOOK;
-/// How far an end of block leads: behind every block's end.
-pub const END: usize = 70;
+/// How far an end of block leads: behind every place that a run of zeros leads to, be it beyond the block.
+pub const END: usize = 80;
 /// How far a code leads that does not exist: behind every place that an end of block leads to.
 pub const NOWHERE: usize = 151;
 
@@ -181,10 +181,11 @@ impl Table {
 
     /// The same for DC values, whose symbols are sizes.
     pub fn check_dc(&self) -> Read<()> {
+        self.check()?;
         if self.definition.iter().skip(16).any(|size| *size > 15) {
             return Err("a Huffman table for DC values has a size above 15".into());
         }
-        self.check()
+        Ok(())
     }
 
     /// Be ready to give pairs and skips, if the table is there at all.

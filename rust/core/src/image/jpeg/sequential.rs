@@ -44,18 +44,16 @@ impl Blocks for Sequential {
         *prediction = prediction.wrapping_add(unit.dc.difference(bits)?);
         *self.block.first_chunk_mut::<64>()? = [0; 64];
         self.block[0] = *prediction as i16;
-        let extent = read_ac(bits, unit.ac, part.needed(), &mut self.block);
-        if extent > NOWHERE {
-            return None;
-        }
+        let extent = read_ac(bits, unit.ac, part.needed(), &mut self.block)?;
         part.put(place.0, place.1, self.block.first_chunk()?, extent);
         Some(())
     }
 }
 
-/// Read a block's coefficients but the first; behind which one there are only zeros, or more than `NOWHERE`.
+/// Read a block's coefficients but the first; behind which one there are only zeros. `None`: a code that does
+/// not exist, or a run beyond the block.
 #[inline(always)]
-fn read_ac(bits: &mut Bits<'_>, table: &Table, needed: usize, block: &mut [i16; 256]) -> usize {
+fn read_ac(bits: &mut Bits<'_>, table: &Table, needed: usize, block: &mut [i16; 256]) -> Option<usize> {
     let mut put = |at: usize, value: i16| block[usize::from(PLACES[at & 255])] = value;
     let mut at = 1;
     while at < needed.min(PAIRS_END) {
@@ -86,11 +84,15 @@ fn read_ac(bits: &mut Bits<'_>, table: &Table, needed: usize, block: &mut [i16; 
             bits.skip(skip.bits());
             at += skip.advance();
             if skip.ends() {
-                return at;
+                return Some(at);
             }
         } else {
             at += table.step(bits).0 + 1;
         }
     }
-    if (END..=NOWHERE).contains(&at) { at - END - 1 } else { at }
+    match at {
+        64 => Some(64),
+        END..=NOWHERE => at.checked_sub(END + 1),
+        _ => None,
+    }
 }

@@ -9,6 +9,7 @@ import gc
 import json
 import logging
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +22,7 @@ CAP = {
 BATCH = 1024
 PIECE = 1 << 17
 STEPS = 4
+STILL = 10
 
 
 class Holder:
@@ -33,10 +35,14 @@ class Holder:
         import tensorflow as tf
 
         gc.collect()
-        used = tf.config.experimental.get_memory_info("CPU:0")["current"]
-        # not until it fails: the allocator waits ten seconds before it gives up
-        for _ in range(int(((CAP_MB - megabytes) * 2**20 - used) // PIECE)):
-            self.held.append(tf.raw_ops.Empty(shape=[PIECE], dtype=tf.uint8, init=False))
+        left = int((CAP_MB - megabytes) * 2**20)
+        # until it stays so: threads of the step before may still let go of what they hold
+        for _ in range(STILL):
+            used = tf.config.experimental.get_memory_info("CPU:0")["current"]
+            # not until it fails: the allocator waits ten seconds before it gives up
+            for _ in range((left - used) // PIECE):
+                self.held.append(tf.raw_ops.Empty(shape=[PIECE], dtype=tf.uint8, init=False))
+            time.sleep(0.02)
 
     def let_go(self) -> None:
         self.held.clear()

@@ -11,7 +11,7 @@ ARGS ?=
 
 VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
-EXTRAS := tensorflow test dev bench
+EXTRAS := tensorflow ray test dev bench
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(VENV_PYTHON)

@@ -164,9 +164,9 @@ def one_sample() -> str:
 SCENARIOS: dict[str, Callable[[], Any]] = {
     "wide undisturbed": lambda: trained(wide(), None, "", 0),
     "wide whole": lambda: trained(wide(), None, "first", 12),
-    "wide first": lambda: trained(wide(), 256, "first", 4),
-    "wide middle": lambda: trained(wide(), 256, "middle", 4),
-    "wide last": lambda: trained(wide(), 256, "last", 4),
+    "wide first": lambda: trained(wide(), 256, "first", 3),
+    "wide middle": lambda: trained(wide(), 256, "middle", 3),
+    "wide last": lambda: trained(wide(), 256, "last", 3),
     "heavy undisturbed": lambda: trained(heavy(), None, "", 0),
     "heavy commit": lambda: trained(heavy(), 256, "commit", 3),
     "validation undisturbed": lambda: validated(CAP_MB),

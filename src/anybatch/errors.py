@@ -9,7 +9,15 @@ Damage = tuple[str, int, int, str]
 
 
 class AnybatchError(Exception):
-    """Whatever anybatch itself raises."""
+    """Whatever anybatch itself raises.
+
+    >>> import anybatch as ab
+    >>> try:
+    ...     ab.read("nowhere/*.tfrecord")
+    ... except ab.AnybatchError as error:
+    ...     print(error)
+    0 files match `nowhere/*.tfrecord`; check the path, or quote the glob if a shell expanded it
+    """
 
     def __init__(self, *fields: object) -> None:
         # past OSError's own constructor, which would read two fields as errno and text
@@ -230,4 +238,10 @@ class NotExamples(AnybatchError, ValueError):
 
 
 class AnybatchWarning(UserWarning):
-    """Something that a user may want to know, and that stops nothing."""
+    """Something that a user may want to know, and that stops nothing.
+
+    >>> import warnings
+    >>> import anybatch as ab
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", ab.AnybatchWarning)  # for whoever wants to be stopped by it
+    """

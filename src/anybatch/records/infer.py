@@ -57,6 +57,13 @@ def infer_features(paths: Paths, *, compression: str | None = "auto") -> dict[st
 
     A feature whose length varies, or that is missing in places, becomes `Ragged`: nothing is lost.
     Shards that hold different kinds under one name are an error; other differences are a warning.
+
+    >>> import tempfile
+    >>> import anybatch as ab
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     records = [{"x": [0.5, n], "label": n, "words": [b"a"] * n} for n in range(3)]
+    ...     infer_features(ab.write(f"{folder}/a.tfrecord", records))
+    {'label': Numbers('int64'), 'words': Ragged('bytes'), 'x': Numbers('float32', shape=(2,))}
     """
     return infer_from(find_shards(paths, compression))
 

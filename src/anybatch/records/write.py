@@ -33,6 +33,17 @@ def write(
 
     Reading the shards in the order of their names gives the records in the order they came. Floats
     are stored as float32, integers and bools as int64, as TFRecord has no others.
+
+    >>> import tempfile
+    >>> import anybatch as ab
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = write(
+    ...         f"{folder}/a.tfrecord", ({"x": [0.5, n], "name": f"{n}"} for n in range(10)), shards=2
+    ...     )
+    ...     print(*(Path(file).name for file in files))
+    ...     len(ab.read(files))
+    a-00000-of-00002.tfrecord a-00001-of-00002.tfrecord
+    10
     """
     if shards < 1:
         raise ValueError(f"shards is {shards}; write at least 1")

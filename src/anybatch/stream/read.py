@@ -40,6 +40,17 @@ def read(
     `features` says what to decode; None infers it from a sample of every shard, `bytes` gives each
     record's bytes as they are. `on_corrupt="skip"` leaves out only what is damaged, and `max_corrupt`
     (a count, or a fraction below 1) turns too much of that into an error.
+
+    >>> import tempfile
+    >>> import anybatch as ab
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> files = ab.write(f"{folder.name}/a.tfrecord", [{"x": [0.5, n], "label": n} for n in range(5)])
+    >>> data = read(
+    ...     f"{folder.name}/*.tfrecord", {"x": ab.Numbers("float32", (2,)), "label": ab.Numbers("int64")}
+    ... )
+    >>> [batch["label"].tolist() for batch in data.batch(3)]
+    [[0, 1, 2], [3, 4]]
+    >>> folder.cleanup()
     """
     if on_corrupt not in {"raise", "skip"}:
         raise ValueError(f'on_corrupt is {on_corrupt!r}; it can be "raise" or "skip"')

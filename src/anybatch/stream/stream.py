@@ -34,6 +34,18 @@ class Stream:
 
     Nothing is read until it is iterated, and every operation gives a new stream. Arguments of tf.data
     that make no difference here (`num_parallel_calls`, `deterministic`, `name`) are accepted.
+
+    >>> import numpy as np
+    >>> import anybatch as ab
+    >>> data = ab.from_arrays({"x": np.arange(6)}).map(lambda record: {"x": record["x"] ** 2}).batch(4)
+    >>> [batch["x"].tolist() for batch in data], len(data)
+    ([[0, 1, 4, 9], [16, 25]], 2)
+    >>> place = iter(data)
+    >>> _ = next(place)
+    >>> state, place = place.get_state(), iter(data)
+    >>> place.set_state(state)
+    >>> next(place)["x"].tolist()
+    [16, 25]
     """
 
     __slots__ = ("_runs", "_stage")
@@ -204,14 +216,29 @@ class Stream:
 
 
 def mix(streams: Sequence[Stream], weights: Sequence[float] | None = None, seed: int = 0) -> Stream:
-    """Return several streams as one, each element drawn by chance and weight."""
+    """Return several streams as one, each element drawn by chance and weight.
+
+    >>> import numpy as np
+    >>> import anybatch as ab
+    >>> often, seldom = ab.from_arrays(np.zeros(300)), ab.from_arrays(np.ones(100))
+    >>> mixed = mix([often, seldom], [0.75, 0.25], seed=7)
+    >>> sum(1 for _ in mixed)
+    400
+    """
     stages = _alike(streams)
     weights = [1.0] * len(stages) if weights is None else shares(weights, len(stages))
     return Stream(Mix(stages, tuple(weights), seed_number(seed)))
 
 
 def concat(streams: Sequence[Stream]) -> Stream:
-    """Return several streams one after the other."""
+    """Return several streams one after the other.
+
+    >>> import numpy as np
+    >>> import anybatch as ab
+    >>> both = concat([ab.from_arrays(np.arange(3)), ab.from_arrays(np.arange(2))])
+    >>> [int(one) for one in both]
+    [0, 1, 2, 0, 1]
+    """
     return Stream(Concat(_alike(streams)))
 
 

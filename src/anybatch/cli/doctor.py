@@ -4,15 +4,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anybatch.cli.arguments import JsonOption, PathsArgument
+from anybatch.cli.arguments import AddressOption, EngineOption, JsonOption, PathsArgument
+from anybatch.cli.engines import named_engine
 from anybatch.cli.failures import reported
 from anybatch.cli.findings import counted, exit_code, show_findings
 from anybatch.cli.report import bar, plain_text, print_json, print_table, say
 
 if TYPE_CHECKING:
     from anybatch.doctor import Diagnosis
+    from anybatch.records import Each
+    from anybatch.scale import Engine
 
 EXAMPLE = "Example:  anybatch doctor 'train/*.tfrecord' --batch-size 512 --memory 2GiB --html report.html"
+
+# some hundred records are looked into together
+_SURVEYED_BYTES = 256 << 20
 
 
 @reported
@@ -33,6 +39,8 @@ def doctor(
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Look into every record, not a sample.")] = False,
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page to look at.")] = None,
+    engine: EngineOption = None,
+    address: AddressOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Say what is wrong with the data and the batch size, with evidence and a fix for each finding.
@@ -44,16 +52,18 @@ def doctor(
     from anybatch.cli.models import built_model
     from anybatch.doctor import diagnose
 
-    found = diagnose(
-        {"these": paths, "held out": against} if against else paths,
-        label=label,
-        model=built_model(model) if model else None,
-        batch_size=batch_size,
-        memory=memory,
-        shuffle_buffer=shuffle_buffer,
-        steps_per_epoch=steps_per_epoch,
-        everything=True if everything else None,
-    )
+    with named_engine(engine, address) as workers:
+        found = diagnose(
+            {"these": paths, "held out": against} if against else paths,
+            label=label,
+            model=built_model(model) if model else None,
+            batch_size=batch_size,
+            memory=memory,
+            shuffle_buffer=shuffle_buffer,
+            steps_per_epoch=steps_per_epoch,
+            everything=True if everything else None,
+            each=_each(workers),
+        )
     if html:
         found.to_html(html)
     if as_json:
@@ -61,6 +71,17 @@ def doctor(
     else:
         _show(found, html)
     return exit_code(found.findings)
+
+
+def _each(workers: "Engine | None") -> "Each":
+    """Return who looks into the files."""
+    from anybatch.doctor.measure import ShardFacts
+    from anybatch.records import on_threads
+    from anybatch.scale import FileJob
+
+    if workers is None:
+        return on_threads
+    return FileJob(workers, "doctor", ShardFacts, held_bytes=_SURVEYED_BYTES).each
 
 
 def _show(found: "Diagnosis", html: str | None) -> None:

@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anybatch.cli.arguments import JsonOption, PathsArgument
+from anybatch.cli.arguments import AddressOption, EngineOption, JsonOption, PathsArgument
+from anybatch.cli.engines import named_engine
 from anybatch.cli.failures import reported
 from anybatch.cli.overview import exit_code, overview_document, show_failed, show_ledger
 from anybatch.cli.progress import bytes_of, progress_bar
@@ -20,6 +21,8 @@ EXAMPLE = "Example:  anybatch index 'train/*.tfrecord'"
 def index(
     paths: PathsArgument,
     force: Annotated[bool, typer.Option("--force", help="Make every index anew.")] = False,
+    engine: EngineOption = None,
+    address: AddressOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Find out where the records of each shard are, and keep that in a sidecar.
@@ -29,11 +32,15 @@ def index(
 
     Exit code: 0 fine, 1 something is damaged, 2 a file could not be indexed.
     """
-    from anybatch.records import find_files, index_shards
+    from anybatch import records, scale
 
-    files = find_files(paths)
-    with progress_bar("indexing", bytes_of(files), shown=not as_json) as progress:
-        overview = index_shards(files, force=force, progress=progress)
+    files = records.find_files(paths)
+    bar = progress_bar("indexing", bytes_of(files), shown=not as_json)
+    with named_engine(engine, address) as workers, bar as progress:
+        if workers is None:
+            overview = records.index_shards(files, force=force, progress=progress)
+        else:
+            overview = scale.index_shards(files, engine=workers, force=force, progress=progress)
     show_failed(overview)
     if as_json:
         print_json(overview_document(overview))

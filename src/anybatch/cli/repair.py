@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anybatch.cli.arguments import JsonOption, PathsArgument, ToOption
+from anybatch.cli.arguments import AddressOption, EngineOption, JsonOption, PathsArgument, ToOption
+from anybatch.cli.engines import named_engine
 from anybatch.cli.failures import FINE, reported
 from anybatch.cli.overview import damage_document, show_ledger
 from anybatch.cli.progress import bytes_of, progress_bar
@@ -23,24 +24,31 @@ _PASSES = 3
 def repair(
     paths: PathsArgument,
     to: ToOption,
+    *,
     only_damaged: Annotated[
         bool, typer.Option("--only-damaged", help="Leave undamaged shards where they are.")
     ] = False,
+    engine: EngineOption = None,
+    address: AddressOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Copy every good record to shards of the same names in another folder.
 
     The damaged bytes go to NAME.damaged there, and where they lay to NAME.damaged.json. The copies are
-    verified before they get their names; after an error or Ctrl-C none of them is there.
+    verified before they get their names; after an error or Ctrl-C none of them is there. With --engine what
+    is finished by then is kept in DIR under a hidden name, and the same command goes on from there.
 
     Exit code: 0 the copies are sound, 2 they could not be made.
     """
-    from anybatch.records import find_files
-    from anybatch.records import repair as copy
+    from anybatch import records, scale
 
-    files = find_files(paths)
-    with progress_bar("repairing", _PASSES * bytes_of(files), shown=not as_json) as progress:
-        made = copy(files, to, only_damaged=only_damaged, progress=progress)
+    files = records.find_files(paths)
+    bar = progress_bar("repairing", _PASSES * bytes_of(files), shown=not as_json)
+    with named_engine(engine, address) as workers, bar as progress:
+        if workers is None:
+            made = records.repair(files, to, only_damaged=only_damaged, progress=progress)
+        else:
+            made = scale.repair(files, to, engine=workers, only_damaged=only_damaged, progress=progress)
     if as_json:
         print_json(_document(made))
     else:

@@ -1,11 +1,13 @@
 """`anybatch reshard`: the same records in another number of shards, shuffled if asked for."""
 
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anybatch.cli.arguments import JsonOption, PathsArgument, ToOption
+from anybatch.cli.arguments import AddressOption, EngineOption, JsonOption, PathsArgument, ToOption
+from anybatch.cli.engines import named_engine
 from anybatch.cli.failures import FINE, reported
 from anybatch.cli.overview import damage_document, show_ledger
 from anybatch.cli.progress import bytes_of, progress_bar
@@ -49,19 +51,23 @@ def reshard(
     on_corrupt: Annotated[
         OnCorrupt, typer.Option("--on-corrupt", help="What to do about damaged records.")
     ] = OnCorrupt.RAISE,
+    engine: EngineOption = None,
+    address: AddressOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Write all records into new shards whose lengths differ by one at most.
 
     Memory stays small however many records there are. After an error or Ctrl-C no new file is there.
-    To be shuffled, compressed shards are unpacked into DIR for a while.
+    To be shuffled, compressed shards are unpacked into DIR for a while. With --engine what is finished is
+    kept in DIR under a hidden name until all is done, and the same command goes on from there.
 
     Exit code: 0 done, 2 could not be done.
     """
-    from anybatch.records import reshard as deal
+    from anybatch import records, scale
 
-    total_bytes = _bytes_to_pass(paths, shuffle=shuffle)
-    with progress_bar("resharding", total_bytes, shown=not as_json) as progress:
+    bar = progress_bar("resharding", _bytes_to_pass(paths, shuffle=shuffle), shown=not as_json)
+    with named_engine(engine, address) as workers, bar as progress:
+        deal = records.reshard if workers is None else partial(scale.reshard, engine=workers)
         made = deal(
             paths,
             to,

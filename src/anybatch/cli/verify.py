@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anybatch.cli.arguments import JsonOption, PathsArgument
+from anybatch.cli.arguments import AddressOption, EngineOption, JsonOption, PathsArgument
+from anybatch.cli.engines import named_engine
 from anybatch.cli.failures import reported
 from anybatch.cli.overview import exit_code, overview_document, show_failed, show_ledger
 from anybatch.cli.progress import bytes_of, progress_bar
@@ -23,6 +24,8 @@ def verify(
         bool,
         typer.Option("--trust-index", help="Skip shards that were verified before and have not changed."),
     ] = False,
+    engine: EngineOption = None,
+    address: AddressOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Read every record of every shard and check its checksums.
@@ -32,12 +35,15 @@ def verify(
 
     Exit code: 0 everything is sound, 1 something is damaged or no TFRecord, 2 a file could not be read.
     """
-    from anybatch.records import find_files
-    from anybatch.records import verify as check
+    from anybatch import records, scale
 
-    files = find_files(paths)
-    with progress_bar("checking", bytes_of(files), shown=not as_json) as progress:
-        overview = check(files, trust_index=trust_index, progress=progress)
+    files = records.find_files(paths)
+    bar = progress_bar("checking", bytes_of(files), shown=not as_json)
+    with named_engine(engine, address) as workers, bar as progress:
+        if workers is None:
+            overview = records.verify(files, trust_index=trust_index, progress=progress)
+        else:
+            overview = scale.verify(files, engine=workers, trust_index=trust_index, progress=progress)
     show_failed(overview)
     if as_json:
         print_json(overview_document(overview))

@@ -19,6 +19,7 @@ from anybatch.doctor.measure import (
     training_facts,
 )
 from anybatch.doctor.measure.facts import SAMPLE_BLOCK
+from anybatch.records import Each, on_threads
 from anybatch.stream import Stream
 from anybatch.units import parse_size
 
@@ -28,7 +29,21 @@ Data: TypeAlias = Stream | str | os.PathLike[str] | Iterable[str | os.PathLike[s
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagnosis:
-    """What was found, and what it was found from."""
+    """What was found, and what it was found from.
+
+    `findings` have a `code`, a `severity` of error, warning or note, `what`, `evidence` and a `fix`.
+
+    >>> import tempfile
+    >>> import anybatch as ab
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = ab.write(f"{folder}/a.tfrecord", [{"x": n / 7, "label": n % 2} for n in range(500)])
+    ...     found = diagnose(files, batch_size=64)
+    ...     found.to_html(f"{folder}/report.html")
+    >>> found.verdict
+    'Nothing stands in the way of training.'
+    >>> found.looked_at
+    'every one of 500 records'
+    """
 
     findings: tuple[Finding, ...]
     facts: Facts
@@ -94,18 +109,29 @@ def diagnose(
     shuffle_buffer: int | None = None,
     steps_per_epoch: int | None = None,
     everything: bool | None = None,
+    each: Each = on_threads,
 ) -> Diagnosis:
     """Return what is wrong with record files, underneath the decoding: nothing in them is an exception.
 
     Up to 256 MiB are read in full, more by a sample unless `everything`. Two data sets by name,
     `{"train": paths, "test": paths}`, are compared: records of the first must not be in the second. With a
-    model and a stream of `(x, y)` the first batches are tried as well; the weights stay as they are.
+    model and a stream of `(x, y)` the first batches are tried as well; the weights stay as they are. `each`
+    says who looks into the files: threads of this process, or the tasks of an engine.
+
+    >>> import tempfile
+    >>> import anybatch as ab
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = ab.write(f"{folder}/a.tfrecord", [{"x": n % 7, "label": n // 250} for n in range(500)])
+    ...     [finding] = [one for one in diagnose(files, batch_size=64).findings if one.severity == "error"]
+    >>> finding.code, finding.what
+    ('AB301', 'the records are sorted or clustered by `label`: neighbours are alike')
     """
     first, *others = data.values() if isinstance(data, Mapping) else [data]
     paths, asked = _asked(first, Asked(batch_size, _bytes(memory), shuffle_buffer, steps_per_epoch))
-    facts = measured(paths, label=label, everything=everything)
+    facts = measured(paths, label=label, everything=everything, each=each)
     if others:
-        facts = replace(facts, other=measured(_paths(others[0]), label=label, everything=everything))
+        other = measured(_paths(others[0]), label=label, everything=everything, each=each)
+        facts = replace(facts, other=other)
     if model is not None:
         tried = training_facts(model, first, asked.memory_bytes) if isinstance(first, Stream) else None
         facts = replace(facts, model=model_facts(model), training=tried)

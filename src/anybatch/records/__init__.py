@@ -4,26 +4,39 @@ from anybatch.records.aligned import aligned_copy, aligned_empty, aligned_rows, 
 from anybatch.records.assemble import int64s
 from anybatch.records.columns import BytesColumn, Column, RaggedColumn, row, take_rows
 from anybatch.records.features import Bytes, Feature, Image, Numbers, Ragged, Raw, Sequence, resolve
-from anybatch.records.index import build_index, keep_index, load_index, load_or_build
+from anybatch.records.index import build_index, keep_index, load_index, load_or_build, sidecar_beside
 from anybatch.records.infer import infer_features, infer_from
 from anybatch.records.inspect import FeatureReport, Finding, Inspection, inspect
 from anybatch.records.ledger import Ledger
 from anybatch.records.overview import Overview, ShardReport
 from anybatch.records.record_set import Columns, RecordSet
-from anybatch.records.repair import Repaired, repair
-from anybatch.records.reshard import Resharded, reshard
+from anybatch.records.repair import Repaired, repair, repair_shard, target_names
+from anybatch.records.reshard import Resharded, check_arguments, new_names, reshard
+from anybatch.records.reshard_parts import (
+    Dealing,
+    Part,
+    SourceFacts,
+    dealing,
+    parts_of,
+    source_facts,
+    unpacked_facts,
+    write_part,
+)
 from anybatch.records.seen import Seen
-from anybatch.records.shards import Paths, Shard, find_files, find_shards
-from anybatch.records.sizes import Sizes
-from anybatch.records.threads import give_way, usable_cores, work_until
+from anybatch.records.shards import Paths, Shard, find_files, find_shards, named_compression
+from anybatch.records.sizes import Sizes, joined_sizes
+from anybatch.records.threads import Each, give_way, on_threads, usable_cores, work_until
 from anybatch.records.verify import index_shards, verify
-from anybatch.records.write import write
+from anybatch.records.whole_files import refuse_existing, sync_folders
+from anybatch.records.write import even_counts, write
 
 __all__ = [
     "Bytes",
     "BytesColumn",
     "Column",
     "Columns",
+    "Dealing",
+    "Each",
     "Feature",
     "FeatureReport",
     "Finding",
@@ -32,6 +45,7 @@ __all__ = [
     "Ledger",
     "Numbers",
     "Overview",
+    "Part",
     "Paths",
     "Ragged",
     "RaggedColumn",
@@ -44,10 +58,14 @@ __all__ = [
     "Shard",
     "ShardReport",
     "Sizes",
+    "SourceFacts",
     "aligned_copy",
     "aligned_empty",
     "aligned_rows",
     "build_index",
+    "check_arguments",
+    "dealing",
+    "even_counts",
     "find_files",
     "find_shards",
     "give_way",
@@ -57,16 +75,29 @@ __all__ = [
     "inspect",
     "int64s",
     "is_aligned",
+    "joined_sizes",
     "keep_index",
     "load_index",
     "load_or_build",
+    "named_compression",
+    "new_names",
+    "on_threads",
+    "parts_of",
+    "refuse_existing",
     "repair",
+    "repair_shard",
     "reshard",
     "resolve",
     "row",
+    "sidecar_beside",
+    "source_facts",
+    "sync_folders",
     "take_rows",
+    "target_names",
+    "unpacked_facts",
     "usable_cores",
     "verify",
     "work_until",
     "write",
+    "write_part",
 ]

@@ -26,6 +26,11 @@ def sidecar_paths(path: str) -> tuple[Path, Path]:
     return shard.with_name(f".{shard.name}.abindex"), cache / "anybatch" / "index" / f"{name}.abindex"
 
 
+def sidecar_beside(path: str) -> Path:
+    """Return where a shard's index lies if its folder can be written."""
+    return sidecar_paths(path)[0]
+
+
 def load_index(shard: Shard) -> Index | None:
     """Return the index of a shard that has a fresh one."""
     found = find_index(shard)

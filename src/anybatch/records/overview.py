@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from anybatch._native import Index
 from anybatch.errors import AnybatchError, Damage, NotRecords
 from anybatch.records.shards import Shard, find_shards
-from anybatch.records.threads import on_threads
+from anybatch.records.threads import Each, on_threads
 
 Examined = tuple[Index, Path | None, bool]
 """An index, the sidecar that holds it if any does, and whether that was there before."""
@@ -61,9 +62,11 @@ class Overview:
         return tuple(shard for shard in self.shards if shard.problem)
 
 
-def report_on(files: Iterable[str], examine: Callable[[Shard], Examined]) -> Overview:
+def report_on(
+    files: Iterable[str], examine: Callable[[Shard], Examined], *, each: Each = on_threads
+) -> Overview:
     """Return the reports of all files, several examined at a time; errors are reported, not raised."""
-    return Overview(tuple(on_threads(lambda file: _report(file, examine), files)))
+    return Overview(tuple(each(partial(_report, examine=examine), files)))
 
 
 def _report(file: str, examine: Callable[[Shard], Examined]) -> ShardReport:

@@ -60,10 +60,16 @@ def repair(
         work = _Work(whole, only_damaged, progress)
         made = list(on_threads(lambda job: work.repair(*job), zip(shards, targets, strict=True)))
     for shard, (repaired, index) in zip(shards, made, strict=True):
-        if repaired.file is not None and index is not None:
-            # a move changes neither size nor time: what was verified is known to be good
-            keep_index(Shard(repaired.file, shard.compression), index)
+        _keep(shard, repaired, index)
     return [repaired for repaired, _ in made]
+
+
+def repair_shard(shard: Shard, target: Path, *, only_damaged: bool = False) -> Repaired:
+    """Return what became of one shard, repaired by itself; a second time replaces the first."""
+    with WholeFiles(overwrite=True) as whole:
+        repaired, index = _Work(whole, only_damaged, None).repair(shard, target)
+    _keep(shard, repaired, index)
+    return repaired
 
 
 def target_names(files: Iterable[str], folder: Path) -> list[Path]:
@@ -177,6 +183,12 @@ def ledger_document(source: Shard, kept: int, damaged: Iterable[Damage]) -> dict
         "records_kept": kept,
         "pieces": pieces,
     }
+
+
+def _keep(shard: Shard, repaired: Repaired, index: Index | None) -> None:
+    if repaired.file is not None and index is not None:
+        # a move changes neither size nor time: what was verified is known to be good
+        keep_index(Shard(repaired.file, shard.compression), index)
 
 
 def _ledger(shard: Shard, index: Index) -> tuple[Damage, ...]:

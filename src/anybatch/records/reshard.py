@@ -20,7 +20,7 @@ from anybatch.records.write import even_counts, finish_all, shard_names, shard_w
 
 # what the batches that are under way hold together on average, and may hold at the very worst
 _USUAL_BYTES = 64 << 20
-_LIMIT_BYTES = 256 << 20
+LIMIT_BYTES = 256 << 20
 _MOST_RECORDS = 1 << 16
 # a record with its framing is there once as it was read, if compressed, and once in its batch
 _TIMES_HELD = 2
@@ -58,10 +58,7 @@ def reshard(
     `shuffle` puts them into an order that depends on the seed alone. Memory stays small however many
     there are. Nothing is overwritten; either all files appear or none.
     """
-    if shards < 1:
-        raise ValueError(f"shards is {shards}; write at least 1")
-    if on_corrupt not in {"raise", "skip"}:
-        raise ValueError(f'on_corrupt is {on_corrupt!r}; it can be "raise" or "skip"')
+    check_arguments(shards, on_corrupt)
     sources, packed = find_shards(paths), named_compression(compression)
     files = new_names([shard.path for shard in sources], Path(to), shards, packed, name)
     refuse_existing(files)
@@ -70,11 +67,19 @@ def reshard(
     if not sizes.records:
         raise NothingToRead([shard.path for shard in sources])
     counts = even_counts(sizes.records, shards)
-    source = _Source(RecordSet(sources, None, on_corrupt), sizes, seed if shuffle else None)
+    source = Source(RecordSet(sources, None, on_corrupt), sizes, seed if shuffle else None)
     source = replace(source, progress=_scaled(progress, sizes, indexes))
     with WholeFiles() as whole, source.opened(whole, Path(files[0])) as batches:
         _deal(batches, shard_writers(whole, files, packed), counts, sources)
     return Resharded(tuple(files), tuple(counts), sizes.total_bytes, _damage(sources, indexes))
+
+
+def check_arguments(shards: int, on_corrupt: str) -> None:
+    """Refuse what nobody can do."""
+    if shards < 1:
+        raise ValueError(f"shards is {shards}; write at least 1")
+    if on_corrupt not in {"raise", "skip"}:
+        raise ValueError(f'on_corrupt is {on_corrupt!r}; it can be "raise" or "skip"')
 
 
 def new_names(sources: Iterable[str], to: Path, shards: int, compression: str, name: str | None) -> list[str]:
@@ -98,7 +103,7 @@ def batch_records(sizes: Sizes, under_way: int) -> int:
     16777
     """
     usual = _USUAL_BYTES / under_way / max(1.0, sizes.mean_bytes)
-    worst = _LIMIT_BYTES / held_bytes(sizes.largest_bytes)
+    worst = LIMIT_BYTES / held_bytes(sizes.largest_bytes)
     return max(1, min(int(usual), int(worst), _MOST_RECORDS))
 
 
@@ -108,7 +113,7 @@ def held_bytes(record_bytes: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class Source:
     """Records to be read once, in file order or as a seed orders them."""
 
     records: RecordSet
@@ -124,13 +129,13 @@ class _Source:
             return
         with whole.scratch_folder(beside) as folder:
             shards = enumerate(self.records.shards)
-            plain = tuple(self._unpacked(shard, folder / str(number)) for number, shard in shards)
+            plain = tuple(self.unpacked(shard, folder / str(number)) for number, shard in shards)
             yield replace(self, records=replace(self.records, shards=plain)).batches()
 
     def batches(self) -> Iterator[Batch]:
         """Yield the records as they are, a bounded number of bytes at a time."""
         size = batch_records(self.sizes, usable_cores() + 2)
-        limit_bytes = max(_LIMIT_BYTES, held_bytes(self.sizes.largest_bytes))
+        limit_bytes = max(LIMIT_BYTES, held_bytes(self.sizes.largest_bytes))
         if self.seed is None:
             found = self.records.native_in_file_order(size, limit_bytes=limit_bytes)
         else:
@@ -140,7 +145,8 @@ class _Source:
             if self.progress:
                 self.progress(len(batch.columns[0][0]))
 
-    def _unpacked(self, shard: Shard, path: Path) -> Shard:
+    def unpacked(self, shard: Shard, path: Path) -> Shard:
+        """Return a shard as a plain file; what is compressed is written there, without what is damaged."""
         if not shard.compression:
             return shard
         writer = Writer(path, "")
@@ -166,25 +172,26 @@ def _deal(
 
 
 def _indexed(sources: tuple[Shard, ...], on_corrupt: str, progress: Progress | None) -> list[Index]:
-    """Return indexes that know how many records there will be."""
-
-    def known(shard: Shard) -> Index:
-        if on_corrupt == "raise":
-            return load_or_build(shard, progress=progress)
-        index = load_index(shard)
-        if index is None or not index.verified:
-            # damage that is found only on reading would make the files unequal
-            index = build_index(shard, check_data=True, progress=progress)
-            keep_index(shard, index)
-        elif progress:
-            progress(index.file_bytes)
-        return index
-
-    indexes = list(on_threads(known, sources))
+    """Return the indexes of all sources; damage is raised if it may not be left out."""
+    indexes = list(on_threads(lambda shard: counting_index(shard, on_corrupt, progress=progress), sources))
     damaged = _damage(sources, indexes)
     if damaged and on_corrupt == "raise":
         raise CorruptRecord(*damaged[0])
     return indexes
+
+
+def counting_index(shard: Shard, on_corrupt: str, *, progress: Progress | None = None) -> Index:
+    """Return an index that knows how many records of a shard there will be."""
+    if on_corrupt == "raise":
+        return load_or_build(shard, progress=progress)
+    index = load_index(shard)
+    if index is None or not index.verified:
+        # damage that is found only on reading would make the files unequal
+        index = build_index(shard, check_data=True, progress=progress)
+        keep_index(shard, index)
+    elif progress:
+        progress(index.file_bytes)
+    return index
 
 
 def _damage(sources: tuple[Shard, ...], indexes: list[Index]) -> tuple[Damage, ...]:

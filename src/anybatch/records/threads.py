@@ -4,12 +4,19 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 _worker = threading.local()
+
+
+class Each(Protocol):
+    """Whoever does some work on each of several things and gives the results in their order."""
+
+    def __call__(self, make: Callable[[Given], Made], given: Iterable[Given], /) -> Iterator[Made]:
+        """Yield `make(each)` in order."""
 
 
 class Abandoned(Exception):

@@ -10,7 +10,7 @@ from anybatch.doctor.measure.models import model_facts
 from anybatch.doctor.measure.sample import sample_of
 from anybatch.doctor.measure.streams import NoRecordFiles, stream_facts
 from anybatch.doctor.measure.training import training_facts
-from anybatch.records import find_files
+from anybatch.records import Each, find_files, on_threads
 
 __all__ = [
     "Asked",
@@ -27,11 +27,16 @@ __all__ = [
 ]
 
 
-def measured(paths: Sequence[str], *, label: str | None, everything: bool | None) -> Facts:
-    """Return what the files hold, from one pass over the records; of large data from a sample."""
+def measured(
+    paths: Sequence[str], *, label: str | None, everything: bool | None, each: Each = on_threads
+) -> Facts:
+    """Return what the files hold, from one pass over the records; of large data from a sample.
+
+    `each` says who looks into the files; the sample, which is bounded, is always read here.
+    """
     files = find_files(paths)
     whole = is_small(files) if everything is None else everything
-    shards = shard_facts(files, everything=whole)
+    shards = shard_facts(files, everything=whole, each=each)
     named = label or guessed_label(shards)
     return Facts(
         paths=" ".join(map(shlex.quote, paths)),

@@ -1,11 +1,11 @@
 """Look into every file: its index, and a survey of its records underneath the decoding."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from anybatch.doctor.measure.facts import ShardFacts
-from anybatch.records import Inspection, Sizes, inspect, usable_cores, verify
+from anybatch.records import Each, Inspection, Sizes, inspect, on_threads, verify
 
 WHOLE_BYTES = 256 << 20
 """Data sets up to this size are read in full, larger ones by a sample."""
@@ -23,14 +23,17 @@ def _size(file: str) -> int:
         return 0
 
 
-def shard_facts(files: Sequence[str], *, everything: bool) -> tuple[ShardFacts, ...]:
+def shard_facts(files: Sequence[str], *, everything: bool, each: Each = on_threads) -> tuple[ShardFacts, ...]:
     """Return what each file holds. With `everything` every checksum is checked and every record surveyed."""
+    return tuple(each(partial(facts_of, everything=everything), files))
+
+
+def facts_of(file: str, *, everything: bool) -> ShardFacts:
+    """Return what one file holds; nothing about it is an exception."""
     if everything:
-        # what it finds stands in the indexes, where the inspection takes it from
-        verify(list(files), trust_index=True)
-    with ThreadPoolExecutor(usable_cores()) as threads:
-        looks = threads.map(lambda file: inspect([file], everything=everything), files)
-        return tuple(map(_facts, looks))
+        # what it finds stands in the index, where the inspection takes it from
+        verify([file], trust_index=True)
+    return _facts(inspect([file], everything=everything))
 
 
 def _facts(look: Inspection) -> ShardFacts:

@@ -1,0 +1,140 @@
+"""Tasks on a Ray cluster: Ray places and watches them, and starts them again where a worker or node dies."""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from anybatch.scale.engine import Given, Made, Task, as_finished
+from anybatch.scale.refusals import NobodyWorks, NoCluster, NoNodeFits, NoRay, TaskLost
+
+Sent = TypeVar("Sent")
+Returned = TypeVar("Returned")
+
+# beside the first one; an error of the work itself is final, only the death of its worker is not
+_RETRIES = 3
+# per processor of the cluster: one at work, one that is placed as soon as that is done
+_AHEAD = 2
+_LOOK_SECONDS = 1.0
+_PATIENCE_SECONDS = 120.0
+
+
+@contextmanager
+def connected(address: str | None = None) -> Iterator["RayEngine"]:
+    """Give an engine on the cluster at an address, on the one of `RAY_ADDRESS`, or on a new one here.
+
+    Whoever has connected to Ray before stays connected.
+    """
+    ray = _ray()
+    if ray.is_initialized():
+        yield RayEngine()
+        return
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        ray.init(address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        raise NoCluster(address, str(error).splitlines()[0]) from None
+    try:
+        yield RayEngine()
+    finally:
+        ray.shutdown()
+
+
+class RayEngine:
+    """Tasks on the cluster that this process is connected to; all nodes see the same files."""
+
+    def __init__(self, *, patience_seconds: float = _PATIENCE_SECONDS) -> None:
+        self._ray = _ray()
+        self._patience_seconds = patience_seconds
+
+    def run(
+        self, work: Callable[[Given], Made], tasks: Iterable[Task[Given]]
+    ) -> Generator[tuple[Task[Given], Made], None, None]:
+        cluster = _Cluster(self._ray, self._patience_seconds)
+        # sent once, not with every task
+        shared, here = self._ray.put(work), str(Path.cwd())
+        remote = self._ray.remote(_work_in)
+
+        def start(task: Task[Given]) -> Any:
+            cluster.check_room(task)
+            options = remote.options(
+                num_cpus=1, memory=task.needed_bytes, max_retries=_RETRIES, name=f"anybatch {task.what}"
+            )
+            return options.remote(here, shared, task.given)
+
+        under_way: dict[Any, Task[Given]] = {}
+        try:
+            for task, handle in as_finished(
+                tasks, under_way, room=cluster.room, start=start, finished=cluster.finished
+            ):
+                yield task, self._result(task, handle)
+        finally:
+            for handle in under_way:
+                self._ray.cancel(handle)
+
+    def _result(self, task: Task[Any], handle: Any) -> Any:
+        failures = self._ray.exceptions
+        try:
+            return self._ray.get(handle)
+        except failures.RayTaskError as error:
+            # the error of the work itself, as it would be here
+            raise error.cause from None
+        except failures.RayError as error:
+            raise TaskLost(task.what, _RETRIES + 1, str(error).splitlines()[0]) from None
+
+
+class _Cluster:
+    """What a cluster offers, looked at again every now and then: nodes come and go."""
+
+    def __init__(self, ray: Any, patience_seconds: float) -> None:
+        self._ray = ray
+        self._patience_seconds = patience_seconds
+        self._looked = self._worked = -float("inf")
+        self._cores = 0
+        self._largest_bytes = 0
+
+    def room(self) -> int:
+        """Return how many tasks may be under way."""
+        self._look()
+        return _AHEAD * max(1, self._cores)
+
+    def check_room(self, task: Task[Any]) -> None:
+        """Refuse a task that would wait forever for a node that is large enough."""
+        if self._cores and task.needed_bytes > self._largest_bytes:
+            raise NoNodeFits(task.what, task.needed_bytes, self._largest_bytes)
+
+    def finished(self, handles: list[Any]) -> Iterable[Any]:
+        """Return what has ended, waiting for a moment only: meanwhile a cluster may have gone."""
+        done, _ = self._ray.wait(handles, num_returns=1, timeout=_LOOK_SECONDS)
+        return list(done)
+
+    def _look(self) -> None:
+        now = time.monotonic()
+        if now - self._looked < _LOOK_SECONDS:
+            return
+        offers = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
+        self._looked, self._cores = now, int(sum(offer.get("CPU", 0) for offer in offers))
+        self._largest_bytes = int(
+            max((offer.get("memory", 0) for offer in offers if offer.get("CPU")), default=0)
+        )
+        if self._cores or self._worked == -float("inf"):
+            self._worked = now
+        if now - self._worked > self._patience_seconds:
+            raise NobodyWorks(self._patience_seconds)
+
+
+def _work_in(folder: str, work: Callable[[Sent], Returned], given: Sent) -> Returned:
+    """Do the work where the user stands, so that relative paths mean the same."""
+    os.chdir(folder)
+    return work(given)
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ImportError:
+        raise NoRay from None
+    return ray

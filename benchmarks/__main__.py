@@ -50,6 +50,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small data, 3 rounds: minutes, not an hour")
     parser.add_argument("--theme", action="extend", nargs="+", choices=THEMES, help="default: all themes")
     parser.add_argument("--rounds", type=positive, help="timed rounds per contender (default 5, quick 3)")
+    parser.add_argument(
+        "--without", action="append", default=[], metavar="NAME", help="leave a contender out"
+    )
     parser.add_argument("--out", type=Path, default=HERE / "results", help="where results go (%(default)s)")
     parser.add_argument("--data", type=Path, default=HERE / ".data", help="where data is kept (%(default)s)")
     return parser.parse_args()
@@ -67,7 +70,7 @@ def run_theme(name: str, chosen: argparse.Namespace) -> int:
     """Run one theme, show and write its results, and return its exit code."""
     theme, machine = load_theme(name), fingerprint()
     machine["quick"] = chosen.quick
-    results = [run_one(theme.name, case, chosen) for case in theme.cases]
+    results = [run_one(theme.name, case.without(chosen.without), chosen) for case in theme.cases]
     stem = f"{name}-quick" if chosen.quick else name
     report.show(theme, results, machine)
     report.write_lines(chosen.out / f"{stem}.jsonl", theme, results, machine)

@@ -1,6 +1,7 @@
 """Who takes part, and at what. A new contender is a line here, a new theme a file and a line."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal
 
@@ -33,6 +34,10 @@ class Case:
     contenders: tuple[Contender, ...]
     batch: int = 512
     cache: Literal["warm", "cold"] = "warm"
+
+    def without(self, names: Sequence[str]) -> "Case":
+        """Return the case with some contenders left out."""
+        return replace(self, contenders=tuple(one for one in self.contenders if one.name not in names))
 
 
 @dataclass(frozen=True, slots=True)

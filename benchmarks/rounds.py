@@ -14,6 +14,8 @@ from benchmarks.registry import Case, Contender
 
 BLOCK_BYTES = 1 << 20
 LONGEST_REASON = 300
+# Whoever has been timed for so long is known well enough: its rounds would hold up everybody else's.
+ENOUGH_SECONDS = 40.0
 
 
 @dataclass(slots=True)
@@ -27,9 +29,18 @@ class Standing:
     timed: list[Answer] = field(default_factory=list)
 
     @property
+    def failed(self) -> bool:
+        """Return whether it could not do it, or did something else."""
+        return bool(self.failure or self.difference)
+
+    @property
     def out(self) -> bool:
         """Return whether further rounds are pointless."""
-        return bool(self.failure or self.difference)
+        return self.failed or self._timed_seconds > ENOUGH_SECONDS
+
+    @property
+    def _timed_seconds(self) -> float:
+        return sum(answer.seconds for answer in self.timed)
 
 
 def run_case(case: Case, written: Written, *, rounds: int) -> list[Standing]:
@@ -40,7 +51,7 @@ def run_case(case: Case, written: Written, *, rounds: int) -> list[Standing]:
     for number in range(1, rounds + 1):
         for standing in (standing for standing in standings if not standing.out):
             standing.timed.append(_answer(case, written, standing, "time"))
-            if not standing.out:
+            if not standing.failed:
                 seconds = standing.timed[-1].seconds
                 _say(f"  round {number}/{rounds}  {standing.contender.name}: {seconds:.2f} s")
     return standings
@@ -75,7 +86,7 @@ def _answer(case: Case, written: Written, standing: Standing, purpose: Purpose) 
         truth = {**written.truth, "file_bytes": written.file_bytes}
         owed = unproven(contender, answer.proof) if purpose == "check" else ""
         standing.difference = difference(contender, answer.proof, truth) or owed
-    if standing.out:
+    if standing.failed:
         _say(f"  {contender.name} is out: {standing.failure or standing.difference}")
     elif purpose == "check":
         _say(f"  {contender.name}: {contender.proves} as written")

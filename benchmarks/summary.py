@@ -52,7 +52,7 @@ def summarise(case: Case, standings: list[Standing], amount: int) -> list[Row]:
 def median_seconds_of_ours(standings: list[Standing]) -> float | None:
     """Return the time of the first contender that is ours: what the others are compared with."""
     ours = next((standing for standing in standings if standing.contender.role == "ours"), None)
-    return median(_seconds(ours)) if ours and ours.timed and not ours.out else None
+    return median(_seconds(ours)) if ours and ours.timed and not ours.failed else None
 
 
 def exit_code(rows: Iterable[Row]) -> int:
@@ -72,7 +72,7 @@ def _row(case: Case, standing: Standing, amount: int, measure: float | None) -> 
         len(standing.timed),
         case.unit,
     )
-    return plain if standing.out or not standing.timed else _measured(plain, standing, amount, measure)
+    return plain if standing.failed or not standing.timed else _measured(plain, standing, amount, measure)
 
 
 def _measured(plain: Row, standing: Standing, amount: int, measure: float | None) -> Row:

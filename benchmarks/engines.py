@@ -1,0 +1,127 @@
+"""The same jobs on threads of this process and on a Ray cluster of two nodes with the same cores.
+
+    python -m benchmarks.engines [--rounds 5] [--times 8]
+
+Each job is done in turns by the ordinary command, the local engine and Ray; files are compared byte by byte.
+"""
+
+import argparse
+import logging
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from anybatch import records, scale
+from anybatch.units import size
+from benchmarks.datasets import DATASETS, ensure
+
+DATA = Path(__file__).parent / ".data"
+
+
+@contextmanager
+def two_nodes(cores: int) -> Iterator[str]:
+    """Give the address of a cluster of two nodes that share so many cores."""
+    from ray.cluster_utils import Cluster
+
+    logging.getLogger("ray").setLevel(logging.ERROR)
+    first = {"num_cpus": cores - cores // 2, "memory": 8 << 30, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=first)
+    try:
+        cluster.add_node(num_cpus=cores // 2, memory=8 << 30)
+        yield cluster.address
+    finally:
+        cluster.shutdown()
+
+
+def linked(files: tuple[str, ...], times: int, folder: Path) -> list[str]:
+    """Return so many names for each file: a large data set that the page cache holds."""
+    folder.mkdir()
+    names = []
+    for number in range(times):
+        for file in files:
+            link = folder / f"part-{number:03d}-{Path(file).name}"
+            link.symlink_to(file)
+            names.append(str(link))
+    return names
+
+
+def jobs(files: list[str], few: list[str]) -> dict[str, Callable[[Any, Path], Any]]:
+    """Return every job as a function of an engine, None for the ordinary command, and a new folder."""
+
+    def verify(engine: Any, _: Path) -> Any:
+        return records.verify(files) if engine is None else scale.verify(files, engine=engine)
+
+    def repair(engine: Any, to: Path) -> Any:
+        return records.repair(few, to) if engine is None else scale.repair(few, str(to), engine=engine)
+
+    def reshard(engine: Any, to: Path, **options: Any) -> Any:
+        deal = records.reshard if engine is None else partial(scale.reshard, engine=engine)
+        return deal(few, str(to), 16, **options)
+
+    return {
+        "verify": verify,
+        "repair": repair,
+        "reshard": reshard,
+        "reshard --shuffle": partial(reshard, shuffle=True),
+    }
+
+
+def timed(job: Callable[[Any, Path], Any], engine: Any, folder: Path) -> tuple[float, dict[str, bytes]]:
+    """Return the seconds that a job takes, and what it has written."""
+    start = time.perf_counter()
+    job(engine, folder)
+    seconds = time.perf_counter() - start
+    made = folder.glob("*") if folder.exists() else ()
+    written = {file.name: file.read_bytes() for file in made if not file.name.startswith(".")}
+    shutil.rmtree(folder, ignore_errors=True)
+    return seconds, written
+
+
+def compare(
+    name: str, job: Callable[[Any, Path], Any], engines: dict[str, Any], total: int, args: Any
+) -> None:
+    """Run one job in turns and print its rates."""
+    seconds: dict[str, list[float]] = {who: [] for who in engines}
+    for number in range(args.rounds + 1):
+        written = []
+        for who, engine in engines.items():
+            took, files = timed(job, engine, args.folder / "new")
+            written.append(files)
+            # the first round starts workers and fills caches
+            if number:
+                seconds[who].append(took)
+        assert all(files == written[0] for files in written), f"{name}: the files differ"
+    rates = {who: total / statistics.median(took) for who, took in seconds.items()}
+    for who, rate in rates.items():
+        spread = f"{min(seconds[who]):.2f} to {max(seconds[who]):.2f} s"
+        print(f"{name:18} {who:9} {rate / 1e9:5.2f} GB/s  {rate / rates['local']:6.1%} of local  ({spread})")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--times", type=int, default=8, help="how often verify meets each shard")
+    args = parser.parse_args()
+    written = ensure(DATASETS["floats"], DATA, quick=False)
+    cores = records.usable_cores()
+    with TemporaryDirectory(dir=DATA) as folder, two_nodes(cores) as address:
+        args.folder = Path(folder)
+        files = linked(written.shards, args.times, args.folder / "links")
+        few = files[: len(written.shards)]
+        sizes = size(args.times * written.file_bytes), size(written.file_bytes)
+        print(f"{cores} cores; verify reads {sizes[0]}, the others {sizes[1]}")
+        with scale.opened_engine("ray", address) as ray, scale.opened_engine("local") as local:
+            engines = {"ordinary": None, "local": local, "ray": ray}
+            for name, job in jobs(files, few).items():
+                total = written.file_bytes * (args.times if name == "verify" else 1)
+                compare(name, job, engines, total, args)
+
+
+if __name__ == "__main__":
+    main()

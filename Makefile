@@ -11,7 +11,7 @@ ARGS ?=
 
 VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
-EXTRAS := tensorflow ray test dev bench
+EXTRAS := tensorflow ray test dev bench docs
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(VENV_PYTHON)
@@ -71,7 +71,7 @@ demo: $(BUILD) ## See what anybatch does, on data it makes itself
 	@rm -rf build/demo && $(VENV)/bin/anybatch demo --to build/demo $(ARGS)
 
 .PHONY: test
-test: lint test-rust test-python ## Run every check that has to pass: lint, Rust tests, Python tests
+test: lint test-rust docs test-python ## Run every check that has to pass: lint, Rust tests, documentation, Python tests
 
 .PHONY: test-rust
 test-rust: $(BUILD) ## Run the tests of the Rust core
@@ -120,10 +120,33 @@ bench: $(BUILD) ## Measure, side by side with tf.data
 	$(call say,"Running the benchmarks")
 	@$(VENV_PYTHON) -m benchmarks $(ARGS)
 
+.PHONY: docs
+docs: $(BUILD) ## Build the documentation into build/site; a dead link is an error
+	$(call say,"Building the documentation")
+	@NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --quiet --strict --site-dir build/site $(ARGS)
+
+.PHONY: recording
+recording: $(BUILD) ## Record the demo anew for the README
+	$(call say,"Recording the demo")
+	@rm -rf build/recording && mkdir -p build/recording
+	@cd build/recording && PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(CURDIR)/$(VENV_PYTHON) \
+		$(CURDIR)/docs/site/recording.py $(CURDIR)/docs/images/demo.svg anybatch demo --to demo
+
+.PHONY: dist
+dist: $(BUILD) ## Build wheel and sdist into dist/, and try both as a stranger would
+	$(call say,"Building the wheel and the sdist")
+	@rm -rf dist && mkdir -p dist
+	@$(VENV_PYTHON) -c '$(LIST_REQUIREMENTS)' dist > $(VENV)/requirements-dist.txt
+	@$(VENV_PYTHON) -m pip install --quiet -c constraints.txt -r $(VENV)/requirements-dist.txt
+	@$(VENV_PYTHON) -m maturin sdist --out dist 2>&1 | tail -1
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(VENV_PYTHON) -m maturin build --release --locked --quiet --zig --compatibility manylinux_2_17 --out dist
+	$(call say,"Trying them without Rust and without this folder")
+	@$(VENV_PYTHON) -m pytest -q -m soak tests/packaging $(ARGS)
+
 .PHONY: soak
 soak: $(BUILD) ## Run the tests that take long
 	$(call say,"Running the long tests")
-	@$(VENV_PYTHON) -m pytest -m soak $(ARGS)
+	@$(VENV_PYTHON) -m pytest -m soak --ignore tests/packaging $(ARGS)
 
 .PHONY: fuzz
 fuzz: ## Throw hostile bytes at the Rust core

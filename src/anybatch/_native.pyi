@@ -2,9 +2,24 @@
 
 import os
 from collections.abc import Sequence
-from typing import TypeAlias, final
+from typing import Self, TypeAlias, final
 
 from typing_extensions import Buffer as AnyBuffer
+
+__all__ = [
+    "Batch",
+    "Buffer",
+    "Index",
+    "Order",
+    "Reader",
+    "Scan",
+    "Schema",
+    "Survey",
+    "Writer",
+    "detect_compression",
+    "encode_example",
+    "masked_crc32c",
+]
 
 _Path: TypeAlias = str | os.PathLike[str]
 _Field: TypeAlias = tuple[str, str, str, str, int, bytes | list[bytes] | None, bool]
@@ -51,7 +66,7 @@ class Index:
 class Scan:
     """A walk over one shard, a slice at a time."""
 
-    def __init__(self, path: _Path, compression_name: str, *, check_data: bool = False) -> None: ...
+    def __new__(cls, path: _Path, compression_name: str, *, check_data: bool = False) -> Self: ...
     @property
     def file_bytes(self) -> int: ...
     @property
@@ -63,7 +78,7 @@ class Scan:
 class Schema:
     """What to take out of each record: (key, level, form, dtype, count, default, required) per column."""
 
-    def __init__(self, fields: Sequence[_Field]) -> None: ...
+    def __new__(cls, fields: Sequence[_Field]) -> Self: ...
 
 @final
 class Batch:
@@ -92,7 +107,7 @@ _Operation: TypeAlias = tuple[str, Sequence[int]]
 class Order:
     """The order of so many records after some operations: ("shuffle", [seed, epoch]) and so on."""
 
-    def __init__(self, records: int, operations: Sequence[_Operation]) -> None: ...
+    def __new__(cls, records: int, operations: Sequence[_Operation]) -> Self: ...
     def __len__(self) -> int: ...
     def records(self, start: int, stop: int) -> Buffer: ...
 
@@ -100,8 +115,8 @@ class Order:
 class Reader:
     """Batches made ahead on native threads: by record number, or by walking the shards."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         shards: Sequence[tuple[_Path, str, Index | None]],
         schema: Schema | None,
         *,
@@ -114,7 +129,7 @@ class Reader:
         threads: int,
         depth: int,
         limit_bytes: int,
-    ) -> None: ...
+    ) -> Self: ...
     def stats(self) -> tuple[int, int, int, int]: ...
     def next(self) -> Batch | None: ...
     def learnt(self) -> list[tuple[int, Index]]: ...
@@ -123,7 +138,7 @@ class Reader:
 class Survey:
     """What the features of many records have in common."""
 
-    def __init__(self) -> None: ...
+    def __new__(cls) -> Self: ...
     def add(self, values: Buffer, offsets: Buffer) -> None: ...
     @property
     def records(self) -> int: ...
@@ -135,7 +150,7 @@ class Survey:
 class Writer:
     """A new record file, which must not exist yet."""
 
-    def __init__(self, path: _Path, compression_name: str) -> None: ...
+    def __new__(cls, path: _Path, compression_name: str) -> Self: ...
     @property
     def records(self) -> int: ...
     def write(self, record: bytes) -> None: ...

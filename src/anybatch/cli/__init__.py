@@ -7,14 +7,13 @@ from typing import Annotated
 import typer
 
 from anybatch import __version__
-from anybatch.cli import demo, doctor, index, inspect, lint, plan, repair, reshard, run, sweep, verify
+from anybatch.cli import bench, demo, doctor, index, inspect, lint, plan, repair, reshard, run, sweep, verify
 from anybatch.cli.failures import INTERRUPTED
 from anybatch.cli.signals import clean_up_when_told_to_end
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
-    add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -28,6 +27,7 @@ app.command("doctor", epilog=doctor.EXAMPLE)(doctor.doctor)
 app.command("lint", epilog=lint.EXAMPLE)(lint.lint)
 app.command("sweep", epilog=sweep.EXAMPLE)(sweep.sweep)
 app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
+app.command("bench", epilog=bench.EXAMPLE)(bench.bench)
 app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
 app.command("run", epilog=run.EXAMPLE, context_settings=run.CONTEXT)(run.run)
 

@@ -33,6 +33,12 @@ def check_exact(model: Any, batch: Any, *, parts: int = 3) -> Exactness:
     """Return how far the gradient of a batch in parts is from that of the whole batch; nothing stays changed.
 
     Random layers draw one row's numbers for all rows meanwhile, or nothing could be compared.
+
+    >>> import keras, numpy as np
+    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> check_exact(model, (np.ones((8, 3)), np.ones((8, 1)))).exact
+    True
     """
     backend = backend_of(model)
     backend.check_model(model, None)

@@ -150,7 +150,14 @@ def evaluate(
     callbacks: Any = None,
     return_dict: bool = False,
 ) -> Any:
-    """Return loss and metrics of a compiled model as `model.evaluate`, under the same limits as `fit`."""
+    """Return loss and metrics of a compiled model as `model.evaluate`, under the same limits as `fit`.
+
+    >>> import keras, numpy as np
+    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, kernel_initializer="ones")])
+    >>> model.compile("sgd", "mse")
+    >>> evaluate(model, np.ones((8, 3)), np.ones((8, 1)), micro_batch_size=3, verbose=0)
+    4.0
+    """
     backend = backend_of(model)
     backend.check_model(model, batch_size)
     source = opened(backend, x, y, sample_weight, batch_size=batch_size, steps=steps)
@@ -175,7 +182,14 @@ def predict(
     steps: int | None = None,
     callbacks: Any = None,
 ) -> Any:
-    """Return what a model predicts, as `model.predict`, under the same limits as `fit`."""
+    """Return what a model predicts, as `model.predict`, under the same limits as `fit`.
+
+    >>> import keras, numpy as np
+    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, kernel_initializer="ones")])
+    >>> model.compile("sgd", "mse")
+    >>> predict(model, np.ones((2, 3)), micro_batch_size=1, verbose=0).tolist()
+    [[3.0], [3.0]]
+    """
     backend = backend_of(model)
     source = opened(backend, x, None, None, batch_size=batch_size, steps=steps)
     session = Session(model, planned(source, micro_batch_size, memory, device_memory).micro_batch_size)

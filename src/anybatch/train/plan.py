@@ -79,6 +79,13 @@ def plan(
 
     The first time a few small updates are made and undone, which takes seconds; what they showed is kept in
     the user's cache folder, so that the second time takes a moment. `device_memory` is not probed yet.
+
+    >>> import keras, numpy as np
+    >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    >>> model.compile("sgd", "mse")
+    >>> found = plan(model, (np.ones((8, 3)), np.ones((8, 1))), batch_size=8, memory="16GiB")
+    >>> found.parts, found.exact
+    (1, True)
     """
     from anybatch.train.fit import opened
 

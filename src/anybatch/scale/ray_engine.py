@@ -133,6 +133,8 @@ def _work_in(folder: str, work: Callable[[Sent], Returned], given: Sent) -> Retu
 
 
 def _ray() -> Any:
+    # what Ray has to say about dead workers goes to stdout, where our results are; we say it in our words
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
     try:
         import ray
     except ImportError:

@@ -14,7 +14,6 @@ class Writer:
         self._changed = threading.Condition()
         self._waiting: State | None = None
         self._writing = False
-        self._closed = False
         self._problem: Exception | None = None
         self._thread: threading.Thread | None = None
 
@@ -26,12 +25,12 @@ class Writer:
     def hand_over(self, state: State) -> None:
         """Let a state be written; one that is still waiting is forgotten."""
         with self._changed:
-            self._waiting = state
-            if self._thread is None:
-                # no daemon: Python's end waits for a state that is nearly on the disk
+            if not self._writing:
+                # no daemon: Python's end waits for a state that is nearly on the disk. It ends when there is
+                # nothing more to write, or Python's end would wait for that as well
                 self._thread = threading.Thread(target=self._run, name="anybatch-checkpoint")
                 self._thread.start()
-            self._changed.notify_all()
+            self._writing, self._waiting = True, state
 
     def finish(self) -> None:
         """Wait until nothing is left to write."""
@@ -39,11 +38,8 @@ class Writer:
             self._changed.wait_for(lambda: not self.busy)
 
     def close(self) -> None:
-        """Finish, and end the thread."""
+        """Finish, and let the thread end."""
         self.finish()
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
         if self._thread is not None:
             self._thread.join()
 
@@ -59,14 +55,14 @@ class Writer:
             # the arrays are let go before anybody hears that they are written
             state = None
             with self._changed:
-                self._writing, self._problem = False, problem
-                self._changed.notify_all()
+                self._problem = problem
 
     def _next(self) -> State | None:
         with self._changed:
-            self._changed.wait_for(lambda: self._waiting is not None or self._closed)
             state, self._waiting = self._waiting, None
-            self._writing = state is not None
+            if state is None:
+                self._writing = False
+                self._changed.notify_all()
         return state
 
     def _tried(self, state: State) -> Exception | None:

@@ -7,7 +7,21 @@ from typing import Annotated
 import typer
 
 from anybatch import __version__
-from anybatch.cli import bench, demo, doctor, index, inspect, lint, plan, repair, reshard, run, sweep, verify
+from anybatch.cli import (
+    bench,
+    demo,
+    doctor,
+    index,
+    inspect,
+    launch,
+    lint,
+    plan,
+    repair,
+    reshard,
+    run,
+    sweep,
+    verify,
+)
 from anybatch.cli.failures import INTERRUPTED
 from anybatch.cli.signals import clean_up_when_told_to_end
 
@@ -30,6 +44,7 @@ app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
 app.command("bench", epilog=bench.EXAMPLE)(bench.bench)
 app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
 app.command("run", epilog=run.EXAMPLE, context_settings=run.CONTEXT)(run.run)
+app.command("launch", epilog=launch.EXAMPLE, context_settings=launch.CONTEXT)(launch.launch)
 
 
 def _print_version(wanted: bool) -> None:

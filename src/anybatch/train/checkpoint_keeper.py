@@ -43,9 +43,13 @@ class Keeper:
         if folder is not None:
             self.source = known = placed(source)
             self._build(known)
-            self._checkpoint = _opened(folder, self._identity(), resume)
-            self.state = self._checkpoint.latest()
+            self.state = self._found(folder, resume)
             self._prepare()
+
+    def _found(self, folder: Path, resume: bool) -> State | None:
+        """Take the folder, and return the state in it."""
+        self._checkpoint = _opened(folder, self._identity(), resume)
+        return self._checkpoint.latest()
 
     def _build(self, source: Placed) -> None:
         """Create every variable, those of metrics and optimizer too: there has to be something to restore."""
@@ -189,11 +193,15 @@ class Watching:
 
     def _save(self, epoch: int, batch: int, *, last: bool = False) -> None:
         source: Any = self._keeper.source
+        standing = batch or (self._keeper.counts_steps and not last)
+        self._write(epoch, batch, source.place() if standing else None, last=last)
+
+    def _write(self, epoch: int, batch: int, place: Json | None, *, last: bool) -> None:
         remembered, arrays = self._memories.state()
         facts: Json = {
             "epoch": epoch,
             "batch": batch,
-            "place": source.place() if batch or (self._keeper.counts_steps and not last) else None,
+            "place": place,
             "stopped": bool(self._model.stop_training),
             "random": random_state(),
             **remembered,

@@ -48,7 +48,7 @@ class _PlacedStream(StreamSource):
     exact = True
 
     def __init__(self, source: StreamSource) -> None:
-        super().__init__(source._stream, source._packed)  # noqa: SLF001 - it is that source, and more
+        super().__init__(source._stream, source._packed, source._opener)  # noqa: SLF001 - that source, and more
         # arrays in memory are shuffled by a seed that may have been drawn
         self._reseeded = source._packed is not None  # noqa: SLF001
         self._start: Json | None = None
@@ -59,7 +59,7 @@ class _PlacedStream(StreamSource):
         start, self._start = self._start, None
         if start is not None:
             self._passes_before = start["epoch"] - epoch
-        self._parts = parts = self._stream.parts(most or WHOLE, epoch=epoch + self._passes_before)
+        self._parts = parts = self._opener(self._stream, most or WHOLE, epoch=epoch + self._passes_before)
         if start is not None:
             parts.set_state(start)
         try:
@@ -69,23 +69,18 @@ class _PlacedStream(StreamSource):
             parts.close()
 
     def first_part(self) -> Any:
-        parts = self._stream.parts(_FEW)
-        try:
-            found = next((value for value, _ in parts if value is not None), None)
-        finally:
-            parts.close()
-        return None if found is None else self._given(found)
+        return self.first_rows(_FEW)
 
     def place(self) -> Json:
-        return {"stream": self._parts.get_state(), "seed": _seed(self._stream)}
+        return {"stream": self._parts.get_state(), "seed": seed_of(self._stream)}
 
     def go_on_from(self, place: Json) -> None:
         if self._reseeded and place["seed"] is not None:
-            self._stream = _with_seed(self._stream, place["seed"])
+            self._stream = with_seed(self._stream, place["seed"])
         self._start = place["stream"]
 
     def described(self) -> str:
-        stream = _with_seed(self._stream, 0) if self._reseeded else self._stream
+        stream = with_seed(self._stream, 0) if self._reseeded else self._stream
         return f"{stream!r}, {_counted(self.num_batches)}"
 
 
@@ -165,12 +160,13 @@ def _counted(batches: int | None) -> str:
     return "batches of unknown number" if batches is None else f"{batches:,} batches"
 
 
-def _seed(stream: Stream) -> int | None:
-    shuffled = stream._stage.parent  # type: ignore[attr-defined] # noqa: SLF001
+def seed_of(stream: Stream) -> int | None:
+    """Return the seed by which arrays are shuffled; None if they are not."""
+    shuffled = getattr(stream._stage, "parent", None)  # noqa: SLF001
     return getattr(shuffled, "seed", None)
 
 
-def _with_seed(stream: Stream, seed: int) -> Stream:
+def with_seed(stream: Stream, seed: int) -> Stream:
     """Return arrays shuffled by another seed; as they are if they are not shuffled."""
     batches: Any = stream._stage  # noqa: SLF001
     if getattr(batches.parent, "seed", None) is None:

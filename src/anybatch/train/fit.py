@@ -4,7 +4,7 @@ from typing import Any
 
 from anybatch.stream import Stream
 from anybatch.train.backends import backend_of
-from anybatch.train.checkpoint_keeper import Keeper
+from anybatch.train.company import Alone, company_of
 from anybatch.train.epochs import Epochs
 from anybatch.train.inputs import Source, StreamSource
 from anybatch.train.plan import first_plan
@@ -62,7 +62,7 @@ def fit(
         (x, y, sample_weight), validation_data = backend.validation_split(
             x, y, sample_weight, validation_split
         )
-    source = opened(
+    given = opened(
         backend,
         x,
         y,
@@ -72,14 +72,17 @@ def fit(
         shuffle=shuffle,
         class_weight=class_weight,
     )
-    keeper = Keeper(model, source, checkpoint, resume=resume, epochs=epochs)
-    plan = keeper.bounded(first_plan(model, source, micro_batch_size, memory, device_memory))
-    session = Session(model, plan.micro_batch_size)
+    company = company_of(model)
+    source = company.source(given)
+    keeper = company.keeper(model, source, checkpoint, resume=resume, epochs=epochs)
+    plan = keeper.bounded(first_plan(model, given, micro_batch_size, memory, device_memory))
+    session = company.session(model, plan.micro_batch_size, source)
+    callbacks, verbose = company.watchers(callbacks, verbose)
     training = keeper.epochs(steps_per_epoch)
     validation = None
     if validation_data is not None:
         validation = _Validation(
-            session, validation_data, validation_batch_size or batch_size, validation_steps
+            session, company, validation_data, validation_batch_size or batch_size, validation_steps
         )
     callbacks = backend.callback_list(
         model,
@@ -101,7 +104,7 @@ def fit(
         if validation is not None and backend.validates(model, epoch, validation_freq):
             logs.update(validation.logs(callbacks))
         callbacks.on_epoch_end(epoch, logs)
-        if model.stop_training:
+        if company.agree(model.stop_training):
             break
     if epochs > 0:
         backend.finalize(model)
@@ -113,11 +116,15 @@ def fit(
 class _Validation:
     """What is evaluated behind an epoch."""
 
-    def __init__(self, session: Session, given: Any, batch_size: int | None, steps: int | None) -> None:
+    def __init__(
+        self, session: Session, company: Alone, given: Any, batch_size: int | None, steps: int | None
+    ) -> None:
         x, y, sample_weight = session.backend.unpacked(given)
         self._session = session
-        self._source = opened(
-            session.backend, x, y, sample_weight, batch_size=_unless_batched(x, batch_size), steps=steps
+        self._source = company.source(
+            opened(
+                session.backend, x, y, sample_weight, batch_size=_unless_batched(x, batch_size), steps=steps
+            )
         )
         self._epochs = Epochs(self._source, steps)
 

@@ -11,6 +11,23 @@ Part: TypeAlias = tuple[Any, bool]
 
 Batches: TypeAlias = Iterator[Iterator[Part]]
 
+
+class Parts(Protocol):
+    """The parts of one batch after the other, able to be continued."""
+
+    def __next__(self) -> Part: ...
+    def __iter__(self) -> Iterator[Part]: ...
+    def get_state(self) -> dict[str, Any]: ...
+    def set_state(self, state: Any) -> None: ...
+    def close(self) -> None: ...
+
+
+class Opener(Protocol):
+    """Begins a pass over a stream in some epoch, in parts of at most so many rows."""
+
+    def __call__(self, stream: Stream, most: int, /, *, epoch: int) -> Parts: ...
+
+
 WHOLE = 2**62
 """More rows than any batch has."""
 
@@ -62,13 +79,30 @@ class FirstBatch:
 
 
 class StreamSource:
-    """The batches of a stream, of which only parts are ever asked for."""
+    """The batches of a stream, of which only parts are ever asked for; `opener`: whose rows those have."""
 
     repeatable = True
 
-    def __init__(self, stream: Stream, packed: Callable[[Any], Any] | None = None) -> None:
+    def __init__(
+        self, stream: Stream, packed: Callable[[Any], Any] | None = None, opener: Opener = Stream.parts
+    ) -> None:
         self._stream = stream
         self._packed = packed
+        self._opener = opener
+
+    def dealt(self, deal: Callable[[Stream], tuple[Stream, Opener]]) -> "StreamSource":
+        """Return some rows of every batch: `deal` says of which stream, and how they are read."""
+        stream, opener = deal(self._stream)
+        return StreamSource(stream, self._packed, opener)
+
+    def first_rows(self, most: int) -> Any:
+        """Return the first rows of all, whoever gets them; None if there are none."""
+        parts = self._stream.parts(most)
+        try:
+            found = next((value for value, _ in parts if value is not None), None)
+        finally:
+            parts.close()
+        return None if found is None else self._given(found)
 
     @property
     def num_batches(self) -> int | None:
@@ -82,7 +116,7 @@ class StreamSource:
         return batch_size_of(self._stream)
 
     def open(self, epoch: int, most: int | None) -> Batches:
-        parts = self._stream.parts(most or WHOLE, epoch=epoch)
+        parts = self._opener(self._stream, most or WHOLE, epoch=epoch)
         try:
             for value, last in parts:
                 yield self._rest(value, last, parts)

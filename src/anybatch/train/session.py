@@ -17,6 +17,7 @@ class Made:
     identity: Any
     whole: Any = None
     parts: Any = None
+    shared: Any = None
     found: Any = None
 
 
@@ -27,12 +28,14 @@ _ATTRIBUTE = "_anybatch_made"
 class Session:
     """A model, its framework, and the transaction that batches go through."""
 
+    kind = Transaction
+
     def __init__(self, model: Any, wanted: int | None) -> None:
         self.model = model
         self.backend = backend_of(model)
         columns = Columns(self.backend.row_count, self.backend.rows_between, self.backend.tensors)
         self._made: Made | None = None
-        self.transaction = Transaction(self._steps, self._splitting, columns, PartSize(wanted))
+        self.transaction = self.kind(self._steps, self._splitting, columns, PartSize(wanted))
 
     @property
     def events(self) -> list[Any]:

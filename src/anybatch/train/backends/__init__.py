@@ -43,3 +43,8 @@ def backend_of(model: Any) -> Any:
     if keras is None or not isinstance(model, keras.Model):
         raise TypeError(f"a Keras 3 model is needed, and this is {type(model).__name__}")
     return loaded_backend()
+
+
+def shared_backend_of(model: Any) -> Any:
+    """Return what a model's framework needs besides when several workers train it."""
+    return import_module(f"{backend_of(model).__name__}_shared")

@@ -93,6 +93,11 @@ class AdapterSource:
         self._adapter = adapter
 
     @property
+    def kind(self) -> str:
+        """What Keras takes the data for."""
+        return type(self._adapter).__name__.removesuffix("Adapter")
+
+    @property
     def num_batches(self) -> int | None:
         return self._adapter.num_batches  # type: ignore[no-any-return]
 

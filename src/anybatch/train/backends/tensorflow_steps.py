@@ -65,6 +65,16 @@ class Summand:
         return self.vector or self.rule != ONE
 
 
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """One batch: gradients by group, sums of losses and statistics, what late metrics see, and its rows."""
+
+    totals: dict[str, Gradients]
+    side: Any
+    late: Any
+    rows: int
+
+
 class Steps:
     """Whole updates, parts of updates, tests and predictions of one model.
 
@@ -160,25 +170,35 @@ class Steps:
         Room for all of it is taken first; `careful`: what it changes is kept instead, which takes less room
         and more time.
         """
-        totals = {group: sums.total(self._first[group]) for group, sums in self._sums.items()}
-        late = behind_each_other(self._seen) if self._late else None
-        count = tf.constant(rows)
+        whole = self._whole_batch(rows)
+        if not whole.rows:
+            return None
         keeping = careful or self._keeps_all
         undo = self._by_step if keeping else _NOTHING
+        counting = (whole.late, tf.constant(whole.rows))
         return _undone(
-            undo, lambda: self._finish(totals, self._side, (late, count), sizes_were_right, keeping)
+            undo, lambda: self._finish(whole.totals, whole.side, counting, sizes_were_right, keeping)
         )
+
+    def _whole_batch(self, rows: int, *, test: bool = False) -> Summed:
+        """Return what the parts that were added come to; several workers put theirs together here."""
+        late = behind_each_other(self._seen) if self._late else None
+        return Summed(self._totals(), self._side, late, rows)
+
+    def _totals(self) -> dict[str, Gradients]:
+        return {group: self._sums[group].total(like) for group, like in self._first.items()}
 
     def gradients(self, *, sizes_were_right: bool) -> Gradients:
         """Return the gradients of all parts together, and make no update."""
-        totals = {group: sums.total(self._first[group]) for group, sums in self._sums.items()}
-        return self._gradients(totals, self._side, sizes_were_right)[1]
+        return self._gradients(self._totals(), self._side, sizes_were_right)[1]
 
     def commit_test(self, rows: int) -> Any:
         """Count the batch whose parts were added, and return the logs."""
-        late = behind_each_other(self._seen) if self._late else None
-        count = tf.constant(rows)
-        return _undone(self._by_part, lambda: self._finish_test(self._side, late, count))
+        whole = self._whole_batch(rows, test=True)
+        if not whole.rows:
+            return None
+        count = tf.constant(whole.rows)
+        return _undone(self._by_part, lambda: self._finish_test(whole.side, whole.late, count))
 
     def _accumulate(self, gradients: dict[str, Gradients], side: Any, seen: Any) -> None:
         if self._side is None:

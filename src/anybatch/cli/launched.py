@@ -1,0 +1,106 @@
+"""The supervisor of one worker: `python -m anybatch.cli.launched FOLDER RANK SCRIPT ARGS…`.
+
+It runs the script once, under the orders that lie in the folder, finds out why it ended, and writes that down
+for the launcher, which may be on another machine.
+"""
+
+import ctypes
+import signal
+import sys
+import time
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from anybatch.handover import Journal, Json, Orders, Pulse, read_orders
+from anybatch.scale.launch import BOOT
+from anybatch.scale.launch_outcome import Outcome
+from anybatch.supervise.attempt import Life, Task, run_attempt
+from anybatch.supervise.folder import adopt_orphans
+from anybatch.supervise.observe import Sample
+from anybatch.supervise.policy import Attempt, Restart, next_try
+from anybatch.supervise.relay import Relay
+from anybatch.supervise.tell import Summary
+from anybatch.supervise.verdict import Cause, Verdict, judged
+
+_PR_SET_PDEATHSIG = 1
+_SIGNALLED = 128
+_OF_THE_KERNEL = 64
+_OF_THE_KERNEL_AT_LEAST = 8 << 20
+_WITHOUT_END = 1 << 30
+"""Restarts are counted by the launcher."""
+
+_LOST = "anybatch.train.workers.PeerLost"
+
+
+def main() -> None:
+    """Run one worker once."""
+    folder, rank, script, *arguments = sys.argv[1:]
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    adopt_orphans()
+    orders = read_orders(Path(folder)) or Orders()
+    with Relay() as relay:
+        life = run_attempt(_task(Path(folder), orders, script, arguments), orders, relay, _Quiet())
+    outcome = _judged(int(rank), orders, life, Journal(Path(folder)))
+    outcome.write(Path(folder))
+    sys.exit(outcome.code)
+
+
+def _task(folder: Path, orders: Orders, script: str, arguments: list[str]) -> Task:
+    limit = orders.limit_bytes or 0
+    return Task(
+        script=str(BOOT),
+        arguments=(script, *arguments),
+        folder=folder,
+        limit_bytes=limit,
+        group_limit_bytes=limit + max(limit // _OF_THE_KERNEL, _OF_THE_KERNEL_AT_LEAST),
+    )
+
+
+def _judged(rank: int, orders: Orders, life: Life, journal: Journal) -> Outcome:
+    verdict, words = judged(life.evidence), life.evidence.last_words
+    lost = words is not None and _LOST in words.kinds
+    attempt = _attempt(orders, life, replace(verdict, cause=Cause.KILLED) if lost else verdict)
+    journal.add(_told(attempt))
+    decision = next_try([_read(entry) for entry in journal.entries()], retries=_WITHOUT_END)
+    seen = life.evidence
+    return Outcome(
+        rank=rank,
+        code=_SIGNALLED + (seen.signal or 0) if seen.exit_code is None else seen.exit_code,
+        sentence=verdict.sentence,
+        why=decision.why,
+        lost=lost,
+        curable=isinstance(decision, Restart),
+        then=decision.orders if isinstance(decision, Restart) else None,
+        ended=time.time(),
+        last_step=attempt.last_step,
+    )
+
+
+def _attempt(orders: Orders, life: Life, verdict: Verdict) -> Attempt:
+    pulse = life.pulse or Pulse()
+    return Attempt(orders, verdict, life.pulse is not None, life.first_step, pulse.step, pulse.part)
+
+
+def _told(attempt: Attempt) -> Json:
+    return {**asdict(attempt), "growth": None}
+
+
+def _read(entry: Json) -> Attempt:
+    verdict = Verdict(Cause(entry["verdict"]["cause"]), entry["verdict"]["sentence"])
+    return Attempt(**{**entry, "orders": Orders(**entry["orders"]), "verdict": verdict})
+
+
+class _Quiet:
+    """Nobody looks at one worker's supervisor: the launcher speaks for all."""
+
+    def note(self, text: str) -> None: ...
+    def began(self, orders: Orders, no_group: str | None) -> None: ...
+    def looked(self, sample: Sample, pulse: Pulse, limit_bytes: int) -> None: ...
+    def ended(self, orders: Orders, verdict: Verdict, then: str) -> None: ...
+    def over(self, summary: Summary) -> None: ...
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""`fit` as one of several workers: its slice of the data, one writer, and one decision for all."""
+
+import json
+from collections import deque
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from anybatch.handover import Json
+from anybatch.stream import Stream
+from anybatch.train.backends import shared_backend_of
+from anybatch.train.checkpoint_arrays import StoredArrays, pieces_of
+from anybatch.train.checkpoint_files import State
+from anybatch.train.checkpoint_keeper import Keeper, Watching
+from anybatch.train.checkpoint_places import seed_of, with_seed
+from anybatch.train.company import Alone
+from anybatch.train.inputs import Opener, Source, StreamSource
+from anybatch.train.session import Session
+from anybatch.train.shared import SharedSession
+from anybatch.train.slices import slice_of
+from anybatch.train.workers import CannotShare, Workers
+
+
+def together(model: Any) -> Alone:
+    """Join the other workers, if this process has not done so, and return their company."""
+    adapter = shared_backend_of(model)
+    workers = adapter.join()
+    return Alone() if workers is None else Together(workers, adapter)
+
+
+class Together(Alone):
+    """One of several processes, each of which trains on its own rows of every batch."""
+
+    def __init__(self, workers: Workers, adapter: Any) -> None:
+        self._workers = workers
+        self._adapter = adapter
+
+    def source(self, source: Source) -> Source:
+        """Return the rows of every batch that are this worker's."""
+        if not isinstance(source, StreamSource):
+            raise CannotShare(getattr(source, "kind", type(source).__name__), self._workers.size)
+        return source.dealt(self._dealt)
+
+    def _dealt(self, stream: Stream) -> tuple[Stream, Opener]:
+        seed = told(self._workers, seed_of(stream))
+        # arrays are shuffled by a seed that each worker may have drawn for itself
+        stream = stream if seed is None else with_seed(stream, seed)
+        return stream, slice_of(stream, self._workers.rank, self._workers.size).opened
+
+    def keeper(self, model: Any, source: Source, folder: Any, *, resume: bool, epochs: int) -> Keeper:
+        """Return who keeps the state: worker 0 reads and writes it, the others are told."""
+        return SharedKeeper(self._workers, model, source, folder, resume=resume, epochs=epochs)
+
+    def session(self, model: Any, wanted: int | None, source: Source) -> Session:
+        """Return what batches go through; all workers have worker 0's weights then."""
+        data: Any = source
+        sample = data.first_rows(self._adapter.SAMPLE_ROWS)
+        if sample is None:
+            return Session(model, wanted)
+        return SharedSession(model, wanted, self._workers, self._adapter, sample)
+
+    def watchers(self, callbacks: Any, verbose: Any) -> tuple[Any, Any]:
+        """Return the callbacks that this worker calls, and how much it prints: only worker 0 does either."""
+        if self._workers.rank == 0:
+            return callbacks, verbose
+        return self._adapter.without_writers(callbacks), 0
+
+    def agree(self, stop: bool) -> bool:
+        """Return whether any worker wants to stop."""
+        return bool(self._workers.all_sum([np.int64(stop)])[0] > 0)
+
+
+class SharedKeeper(Keeper):
+    """The state of a training of several workers: worker 0 has the folder, the others get what is in it."""
+
+    def __init__(self, workers: Workers, *args: Any, **options: Any) -> None:
+        self._workers = workers
+        self._received: TemporaryDirectory[str] | None = None
+        super().__init__(*args, **options)
+
+    def _found(self, folder: Path, resume: bool) -> State | None:
+        state = super()._found(folder, resume) if self._workers.rank == 0 else None
+        found = told(self._workers, None if state is None else {"step": state.step, "facts": state.facts})
+        if found is None:
+            return None
+        if state is None:
+            self._received = TemporaryDirectory(prefix="anybatch-state-")
+            state = State(found["step"], found["facts"], _received(self._workers, Path(self._received.name)))
+        else:
+            _sent(self._workers, state)
+        return state
+
+    def watching(self, callbacks: Any, session: Session) -> "SharedWatching":
+        """Return callbacks that keep the state besides."""
+        return SharedWatching(self, callbacks, session)
+
+    def close(self) -> None:
+        """Wait for what is being written, and let go of everything."""
+        super().close()
+        if self._received is not None:
+            self._received.cleanup()
+
+
+class SharedWatching(Watching):
+    """Callbacks that know where the last update was made, in case the next one cannot be."""
+
+    def __init__(self, keeper: Keeper, callbacks: Any, session: Session) -> None:
+        super().__init__(keeper, callbacks, session)
+        self._done = keeper.batches_done
+        self._place: Json | None = None if keeper.state is None else keeper.state.facts["place"]
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        super().on_train_batch_end(batch, logs)
+        self._done = batch + self._offset + 1
+        if self._keeper.keeps:
+            source: Any = self._keeper.source
+            self._place = source.place()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        super().on_epoch_end(epoch, logs)
+        self._done = 0
+
+    def cut_off(self) -> None:
+        """Write the state behind the last update: the batch that was begun will be begun again."""
+        before = self._keeper.state
+        if self._keeper.keeps and (before is None or before.step != self._step):
+            standing = self._done or self._keeper.counts_steps
+            self._write(self._epoch, self._done, self._place if standing else None, last=True)
+        self._keeper.close()
+
+
+def told(workers: Workers, value: Any) -> Any:
+    """Return what worker 0 says, as JSON has it."""
+    return json.loads(b"".join(workers.of_first(json.dumps(value).encode())))
+
+
+def _sent(workers: Workers, state: State) -> None:
+    for piece in pieces_of(state.arrays):
+        deque(workers.of_first(piece), maxlen=0)
+    deque(workers.of_first(b""), maxlen=0)
+
+
+def _received(workers: Workers, folder: Path) -> StoredArrays:
+    """Return the arrays that worker 0 sends: in a file, because they need not fit beside the model."""
+    file = folder / "arrays.safetensors"
+    with file.open("wb") as out:
+        while sum(out.write(piece) for piece in workers.of_first(b"")):
+            pass
+    return StoredArrays(file)

@@ -1,0 +1,73 @@
+"""Several workers make the updates of one process, whatever happens to them."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from anybatch.scale.workers_places import LocalPlaces
+from tests.scale.launched import alone, largest_difference, launched, member, results, run, script_in
+
+EXACT = 1e-9
+UPDATES = 50
+FIRST_KILL, SECOND_KILL = 13, 29
+
+
+@pytest.fixture(scope="module")
+def one_process(tmp_path_factory):
+    """What one process comes to."""
+    folder = tmp_path_factory.mktemp("alone")
+    done = alone(folder, folder / "one.npz")
+    assert done.code == 0, done.err
+    assert f"table: {UPDATES} updates" in done.out
+    return results(folder / "one.npz")
+
+
+@pytest.mark.parametrize(("workers", "parts"), [(2, "5,30"), (3, "4,30,1")])
+def test_workers_make_the_updates_of_one_process(workers, parts, one_process, tmp_path):
+    done = launched(tmp_path, workers, tmp_path / "several.npz", "--parts", parts)
+    assert done.code == 0, done
+    assert largest_difference(results(tmp_path / "several.npz"), one_process) < EXACT
+
+
+def test_killed_workers_and_other_numbers_of_them_change_nothing(one_process, tmp_path):
+    """Worker 1 of 2 dies in mid-epoch; worker 1 of 3 in that of another model; one process does the rest."""
+    deaths = ["--die", f"counts:1@{FIRST_KILL}", f"table:1@{SECOND_KILL}"]
+    arguments = [tmp_path / "killed.npz", "--kinds", "counts", "table", *deaths]
+    first = launched(tmp_path, 2, *arguments, options=["--retries", "0"])
+    assert first.code == 137, first
+    assert "worker 1: somebody killed it (signal 9)" in first.err
+    second = launched(tmp_path, 3, *arguments, options=["--retries", "0"])
+    assert second.code == 137, second
+    third = launched(tmp_path, 1, *arguments)
+    assert third.code == 0, third
+    found = results(tmp_path / "killed.npz")
+    assert largest_difference(found, {name: one_process[name] for name in found}) < EXACT
+    assert (found["counts/0"] == -UPDATES / 5).all()
+
+
+def test_a_worker_that_never_comes_is_named_in_time(tmp_path):
+    """Inside a cluster that sets TF_CONFIG itself, of which only this worker is ever started."""
+    addresses = LocalPlaces().addresses(2)
+    done = member(tmp_path, addresses, 0, tmp_path / "none.npz", options=["--join-timeout", "2"])
+    assert done.code == 1, done
+    assert f"worker 1 at {addresses[1]} did not come in 2 s" in done.err
+    assert not (tmp_path / "none.npz").exists()
+
+
+def test_a_cluster_that_sets_tf_config_trains_as_one_process_does(one_process, tmp_path):
+    addresses = LocalPlaces().addresses(2)
+    arguments = [tmp_path / "member.npz", "--kinds", "counts", "--epochs", "10"]
+    with ThreadPoolExecutor() as pool:
+        done = list(pool.map(lambda rank: member(tmp_path, addresses, rank, *arguments), range(2)))
+    assert [one.code for one in done] == [0, 0], done
+    found = results(tmp_path / "member.npz")
+    assert largest_difference(found, {name: one_process[name] for name in found}) < EXACT
+
+
+def test_a_script_started_without_launch_says_what_to_do(tmp_path):
+    done = run(
+        [script_in(tmp_path), tmp_path / "none.npz", "--kinds", "counts"],
+        TF_CONFIG='{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}',
+    )
+    assert done.code == 1
+    assert "start the script with `anybatch launch SCRIPT`" in done.err

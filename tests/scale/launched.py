@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 SCRIPT = Path(__file__).with_name("launched_training.py")
+HUNGRY = SCRIPT.with_name("launched_hungry.py")
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
 
 
@@ -45,16 +46,45 @@ def alone(folder, *arguments) -> Done:
     return run([script_in(folder), *arguments])
 
 
-def launched(folder, workers, *arguments, options=()) -> Done:
+def launched(folder, workers, *arguments, options=(), timeout=300) -> Done:
     command = ["-m", "anybatch", "launch", "--workers", workers, *options, script_in(folder), *arguments]
-    return run(command)
+    return run(command, timeout)
+
+
+def start_member(folder, addresses, rank, *arguments, options=(), prefix=()):
+    """Start one worker of a cluster that somebody else has set up."""
+    config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}}
+    command = [sys.executable, "-m", "anybatch", "launch", *options, script_in(folder), *arguments]
+    return subprocess.Popen(
+        [*prefix, *map(str, command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | QUIET | {"TF_CONFIG": json.dumps(config)},
+    )
 
 
 def member(folder, addresses, rank, *arguments, options=()) -> Done:
-    """Run one worker of a cluster that somebody else has set up."""
-    task = {"type": "worker", "index": rank}
-    config = json.dumps({"cluster": {"worker": addresses}, "task": task})
-    return run(["-m", "anybatch", "launch", *options, script_in(folder), *arguments], TF_CONFIG=config)
+    """Run one worker of such a cluster to its end."""
+    worker = start_member(folder, addresses, rank, *arguments, options=options)
+    out, err = worker.communicate(timeout=300)
+    return Done(worker.returncode, out, err)
+
+
+def updated(worker, update) -> None:
+    """Wait until a training has made an update."""
+    for line in worker.stdout:
+        if line.rstrip().endswith(f"update {update}"):
+            return
+    raise AssertionError(f"it ended before update {update}: {worker.stderr.read()}")
+
+
+def in_namespace(name) -> list[str]:
+    return ["ip", "netns", "exec", name]
+
+
+def hungry_in(folder: Path) -> Path:
+    return Path(shutil.copy(HUNGRY, folder))
 
 
 def results(file) -> dict:

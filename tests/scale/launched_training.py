@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -28,6 +29,10 @@ UPDATES_PER_EPOCH = 5
 def rank() -> int:
     config = json.loads(os.environ.get("TF_CONFIG", "{}"))
     return int(config.get("task", {}).get("index", 0))
+
+
+def backwards(batch):
+    return tuple(np.ascontiguousarray(column[::-1]) for column in batch)
 
 
 def root_mean_square(y_true, y_pred):
@@ -84,6 +89,19 @@ def counts():
 KINDS = {"table": table, "sentences": sentences, "counts": counts}
 
 
+class Slow(keras.callbacks.Callback):
+    """Leaves time for something to happen between updates, and says that they are made."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._seconds = seconds
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self._seconds:
+            print(f"update {int(self.model.optimizer.iterations)}", flush=True)
+            time.sleep(self._seconds)
+
+
 class Dying(keras.callbacks.Callback):
     """Lets a worker kill itself at some updates, each of which it meets once."""
 
@@ -109,6 +127,8 @@ def main() -> None:
     parser.add_argument("--parts", default="", help="the largest part of each worker: 5,3,7")
     parser.add_argument("--die", nargs="*", default=[], help="KIND:RANK@UPDATE")
     parser.add_argument("--floatx", default="float64")
+    parser.add_argument("--slow", type=float, default=0.0, help="seconds between updates")
+    parser.add_argument("--reversed", action="store_true", help="the rows of every batch the other way round")
     options = parser.parse_args()
     keras.config.set_floatx(options.floatx)
     keras.config.set_dtype_policy(options.floatx)
@@ -119,13 +139,15 @@ def main() -> None:
         # other weights on every worker: worker 0's are to count
         keras.utils.set_random_seed(7 + rank())
         model, stream, validation = KINDS[kind]()
+        if options.reversed:
+            stream = stream.map(backwards)
         history = ab.fit(
             model,
             stream,
             epochs=options.epochs,
             micro_batch_size=part,
             validation_data=validation,
-            callbacks=[Dying(kind, options.die, options.out)],
+            callbacks=[Slow(options.slow), Dying(kind, options.die, options.out)],
             verbose=0,
         )
         found |= {f"{kind}/{n}": weight for n, weight in enumerate(model.get_weights())}

@@ -92,12 +92,14 @@ impl Bytes {
         }
     }
 
+    #[inline]
     pub fn extend(&mut self, bytes: &[u8]) {
         let start = self.len;
         self.memory(start, bytes.len()).copy_from_slice(bytes);
         self.len = start + bytes.len();
     }
 
+    #[inline]
     pub fn push_i64(&mut self, value: i64) {
         self.extend(&value.to_le_bytes());
     }

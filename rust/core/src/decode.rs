@@ -11,7 +11,7 @@ use crate::column::Column;
 use crate::example::{self, Kind, Level};
 use crate::image::{self, Failure, Room, Shape};
 use crate::schema::{Dtype, Fallback, Field, Form, Schema};
-use crate::template::{Template, Templates};
+use crate::template::{Slot, Template, Templates};
 use crate::wire::Malformed;
 
 /// Why a record gives no row.
@@ -172,6 +172,8 @@ fn fill_like(
         let as_stored = matches!((field.form, field.dtype), (Form::Raw, _) | (Form::Dense, Dtype::Float32));
         if as_stored && slot.kind == field.kind() && slot.values.len() == field.item_bytes() {
             column.values.extend(&record[slot.values.clone()]);
+        } else if let Some(number) = small_number(field, slot, record) {
+            column.values.push_i64(number);
         } else if let (Form::Image(shape), Kind::Bytes) = (field.form, slot.kind) {
             paint(field, shape, &record[slot.values.clone()], column, images)?;
         } else {
@@ -180,6 +182,15 @@ fn fill_like(
         }
     }
     Ok(())
+}
+
+/// A label, most likely: one number below 128, which takes one byte.
+fn small_number(field: &Field, slot: &Slot, record: &[u8]) -> Option<i64> {
+    let alone = field.form == Form::Dense && field.dtype == Dtype::Int64 && field.count == 1;
+    match &record[slot.values.clone()] {
+        [byte @ 0..=127] if alone && slot.kind == Kind::Ints => Some(i64::from(*byte)),
+        _ => None,
+    }
 }
 
 /// Where a raw value lies within its record.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use crate::depth::Depth;
 use crate::error::{Error, Result};
 use crate::gather::{Batch, Gather, Job, Workspace};
 
@@ -32,6 +33,7 @@ struct State {
     started: u64,
     taken: u64,
     ready: BTreeMap<u64, Results>,
+    depth: Depth,
     /// Jobs that were given memory so far, in order, and how much is with jobs and their results.
     admitted: u64,
     held_bytes: usize,
@@ -42,7 +44,6 @@ struct State {
 
 struct Shared {
     gather: Gather,
-    depth: u64,
     /// What all batches may hold together, and that with what decoding images takes besides.
     limit_bytes: usize,
     whole_bytes: usize,
@@ -95,7 +96,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Make up to `depth` batches ahead on `threads` threads, holding no more than `limit_bytes`.
+    /// Make batches ahead on `threads` threads, at first up to `depth`, holding no more than `limit_bytes`.
     pub fn start(
         gather: Gather,
         source: Box<dyn Source>,
@@ -108,13 +109,13 @@ impl Engine {
             started: 0,
             taken: 0,
             ready: BTreeMap::new(),
+            depth: Depth::from(depth),
             admitted: 0,
             held_bytes: 0,
             ended_at: None,
             stop: false,
         };
         let shared = Arc::new(Shared {
-            depth: depth.max(1),
             limit_bytes: limit_bytes.min(gather.room.rest_bytes()),
             whole_bytes: limit_bytes,
             gather,
@@ -137,7 +138,14 @@ impl Engine {
     /// The next batch in order, waiting for it up to `patience`.
     pub fn next(&self, patience: Duration) -> Result<Next> {
         let waiting = |state: &mut State| !state.has_next() && !ended(state);
-        let waited = self.shared.results.wait_timeout_while(self.shared.lock(), patience, waiting);
+        let mut state = self.shared.lock();
+        let was_ready = !waiting(&mut state);
+        let held = state.held_bytes;
+        state.depth.asked(was_ready, held, self.shared.limit_bytes);
+        if !was_ready {
+            self.shared.work.notify_one();
+        }
+        let waited = self.shared.results.wait_timeout_while(state, patience, waiting);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         let Some((_, result)) = state.take() else {
             return Ok(if ended(&state) { Next::End } else { Next::NotYet });
@@ -260,7 +268,10 @@ fn pass(shared: &Shared, number: u64) {
 
 fn take_job(shared: &Shared) -> Option<(u64, Unresolved)> {
     let idle = |state: &mut State| {
-        !state.stop && state.ended_at.is_none() && state.started >= state.taken + shared.depth
+        let full =
+            !state.stop && state.ended_at.is_none() && state.started >= state.taken + state.depth.now();
+        state.depth.met(full);
+        full
     };
     let mut state = shared.work.wait_while(shared.lock(), idle).unwrap_or_else(PoisonError::into_inner);
     if state.stop || state.ended_at.is_some() {

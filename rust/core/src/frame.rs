@@ -28,6 +28,28 @@ pub fn checked_length(header: &[u8; HEADER]) -> Option<u64> {
     (crc::masked(&field) == crc_field(header)).then(|| u64::from_le_bytes(field))
 }
 
+/// The header that proved right last: where records are of one length the next one is the same.
+#[derive(Debug)]
+pub struct Familiar([u8; HEADER]);
+
+impl Default for Familiar {
+    fn default() -> Self {
+        Familiar(header(0))
+    }
+}
+
+impl Familiar {
+    /// The length, if the header's CRC confirms it or has confirmed it just now.
+    #[inline]
+    pub fn checked_length(&mut self, header: &[u8; HEADER]) -> Option<u64> {
+        if *header != self.0 {
+            checked_length(header)?;
+            self.0 = *header;
+        }
+        Some(claimed_length(header))
+    }
+}
+
 /// The length that a header with one wrong byte must have had: the one single-byte change of the
 /// length that its CRC confirms. Tells where a record with a damaged header ends.
 pub fn corrected_length(header: &[u8; HEADER]) -> Option<u64> {
@@ -78,6 +100,18 @@ pub fn checked_data(data_and_footer: &[u8]) -> Result<&[u8], Mismatch> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_familiar_header_is_as_right_as_any() {
+        let mut familiar = Familiar::default();
+        assert_eq!(familiar.checked_length(&[0; HEADER]), checked_length(&[0; HEADER]));
+        for length in [7, 7, 1 << 40, 7] {
+            assert_eq!(familiar.checked_length(&header(length)), Some(length));
+            let mut wrong = header(length);
+            wrong[0] ^= 1;
+            assert_eq!(familiar.checked_length(&wrong), None);
+        }
+    }
 
     proptest! {
         #[test]

@@ -6,14 +6,16 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::buffer::{Bytes, Pool};
-use crate::column::{Column, SPILL};
-use crate::decode::{Decoder, Fault, RawPlace};
+use crate::column::Column;
+use crate::decode::{Decoder, Fault};
 use crate::error::{Error, Result};
 use crate::files::{self, AtHand, Files};
-use crate::frame::{self, HEADER};
+use crate::frame::{self, Familiar, HEADER};
 use crate::image::Room;
 use crate::index::{Extent, Reason};
 use crate::schema::Schema;
+
+mod large;
 
 /// What one read takes at most, unless a single record is larger: stays in the processor's cache.
 const READ_BYTES: u64 = 256 << 10;
@@ -114,7 +116,8 @@ pub struct Workspace {
     /// The last batch had to wait for storage: have the next one's records fetched ahead.
     cold: bool,
     /// Where the last record's large value was: most likely where the next one's is.
-    layout: Option<Layout>,
+    layout: Option<large::Layout>,
+    familiar: Familiar,
 }
 
 /// How long the reads of a batch took together, decoding included.
@@ -137,12 +140,6 @@ impl Reads {
     fn were_slow(&self) -> bool {
         self.since.elapsed() > SLOW_READ * self.count + Duration::from_nanos(self.bytes * SLOW_BYTE_NS)
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Layout {
-    frame_bytes: usize,
-    place: RawPlace,
 }
 
 impl Gather {
@@ -213,81 +210,24 @@ impl Gather {
         batch: &mut Batch,
         space: &mut Workspace,
     ) -> Result<()> {
+        let Workspace { block, files, decoder, familiar, .. } = space;
         let frames = match first.held_at {
             Some(at) => held.get(at..).unwrap_or_default(),
-            None => self.read(run, &mut space.block, &mut space.files)?,
+            None => self.read(run, block, files)?,
         };
         for place in run {
             let from = usize::try_from(place.extent.offset - first.extent.offset).unwrap_or(usize::MAX);
             let to = from.saturating_add(usize::try_from(place.extent.bytes()).unwrap_or(usize::MAX));
-            self.add(place, frames.get(from..to).unwrap_or_default(), batch, &mut space.decoder)?;
+            let outcome = match checked(frames.get(from..to).unwrap_or_default(), familiar) {
+                Ok(data) => self.decode(data, batch, decoder),
+                Err(reason) => {
+                    self.damaged(place, reason.to_string(), batch)?;
+                    continue;
+                }
+            };
+            self.settle(place, outcome, batch)?;
         }
         Ok(())
-    }
-
-    /// One record with a large value: read into place if its layout was guessed right.
-    fn add_large(
-        &self,
-        schema: &Schema,
-        field: usize,
-        place: &Place,
-        batch: &mut Batch,
-        space: &mut Workspace,
-    ) -> Result<()> {
-        let before = batch.rows;
-        if self.add_in_place(schema, place, batch, space)? {
-            return Ok(());
-        }
-        self.add_run(place, &[*place], &[], batch, space)?;
-        let data = space.block.get(HEADER..).unwrap_or_default();
-        space.layout = (batch.rows > before)
-            .then(|| space.decoder.place_of_raw(schema, data, field))
-            .flatten()
-            .and_then(|at| {
-                Some(Layout { frame_bytes: usize::try_from(place.extent.bytes()).ok()?, place: at })
-            });
-        Ok(())
-    }
-
-    /// Read a record so that its large value comes to lie where it belongs: what stands before the
-    /// value runs over the end of the row before, which is put right afterwards. Saves a copy of
-    /// nearly all bytes. `false`: not possible here, nothing changed.
-    fn add_in_place(
-        &self,
-        schema: &Schema,
-        place: &Place,
-        batch: &mut Batch,
-        space: &mut Workspace,
-    ) -> Result<bool> {
-        let Some(Layout { frame_bytes, place: there }) = space.layout else { return Ok(false) };
-        let Some(column) = batch.columns.get_mut(there.field) else { return Ok(false) };
-        let item_bytes = schema.fields[there.field].item_bytes();
-        let (row, lead) = (column.values.len(), HEADER + there.at);
-        let trail = frame_bytes.saturating_sub(lead + item_bytes);
-        if place.extent.bytes() != frame_bytes as u64 || row < lead || trail > SPILL {
-            return Ok(false);
-        }
-        let mut values = std::mem::take(&mut column.values);
-        let kept = values.as_slice()[row - lead..].to_vec();
-        let frame = values.memory(row - lead, frame_bytes);
-        let read = space
-            .files
-            .get(&self.files, place.shard)
-            .and_then(|file| files::read_at(file, self.path(place), frame, place.extent.offset));
-        let decoded = read.map(|()| {
-            let data = checked(frame).map_err(|reason| reason.to_string())?;
-            Ok(space.decoder.decode_around(schema, data, &mut batch.columns, batch.rows, Some(there)))
-        });
-        values.memory(row - lead, lead).copy_from_slice(&kept);
-        if matches!(decoded, Ok(Ok(Ok(())))) {
-            values.grow_to(row + item_bytes);
-        }
-        batch.columns[there.field].values = values;
-        match decoded? {
-            Ok(Err(Fault::Moved)) => Ok(false),
-            Ok(outcome) => self.settle(place, outcome, batch).map(|()| true),
-            Err(reason) => self.damaged(place, reason, batch).map(|()| true),
-        }
     }
 
     fn empty_columns(&self, job: &Job) -> Vec<Column> {
@@ -348,19 +288,19 @@ impl Gather {
         Ok(&block[..bytes])
     }
 
-    fn add(&self, place: &Place, bytes: &[u8], batch: &mut Batch, decoder: &mut Decoder) -> Result<()> {
-        let data = match checked(bytes) {
-            Ok(data) => data,
-            Err(reason) => return self.damaged(place, reason.to_string(), batch),
-        };
-        let outcome = match &self.schema {
+    fn decode(
+        &self,
+        data: &[u8],
+        batch: &mut Batch,
+        decoder: &mut Decoder,
+    ) -> std::result::Result<(), Fault> {
+        match &self.schema {
             Some(schema) => decoder.decode(schema, data, &mut batch.columns, batch.rows),
             None => {
                 batch.columns.iter_mut().for_each(|column| column.push_string(data));
                 Ok(())
             }
-        };
-        self.settle(place, outcome, batch)
+        }
     }
 
     fn settle(
@@ -438,12 +378,12 @@ fn run_length(places: &[Place]) -> usize {
 }
 
 /// The data of a frame whose two checksums are right.
-fn checked(bytes: &[u8]) -> std::result::Result<&[u8], Reason> {
+fn checked<'a>(bytes: &'a [u8], familiar: &mut Familiar) -> std::result::Result<&'a [u8], Reason> {
     let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
         return Err(Reason::CutHeader { left: bytes.len() as u64 });
     };
     let left = rest.len().saturating_sub(frame::FOOTER) as u64;
-    match frame::checked_length(header) {
+    match familiar.checked_length(header) {
         None => Err(Reason::Header),
         Some(length) if length != left => Err(Reason::Length { claimed: length, left }),
         Some(_) => frame::checked_data(rest).map_err(Reason::from),

@@ -10,6 +10,7 @@ pub mod buffer;
 pub mod column;
 pub mod crc;
 pub mod decode;
+mod depth;
 pub mod encode;
 pub mod engine;
 pub mod error;

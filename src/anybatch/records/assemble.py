@@ -1,5 +1,6 @@
 """Turn what the native decoder has filled into the columns of a batch, without copying."""
 
+from collections.abc import Callable
 from collections.abc import Sequence as Several
 from math import prod
 from typing import Any, TypeAlias
@@ -14,6 +15,9 @@ from anybatch.records.features import Bytes, Feature, Image, Numbers, Padded, Ra
 
 NativeColumn: TypeAlias = tuple[Any, Several[Any]]
 """A buffer of values, then buffers of int64 offsets, outermost first."""
+
+Assembler: TypeAlias = Callable[[int, NativeColumn], Column]
+"""From a number of rows and what the decoder has filled to a column."""
 
 
 def assemble(feature: Feature, rows: int, column: NativeColumn, *, name: str = "") -> Column:
@@ -35,6 +39,16 @@ def assemble(feature: Feature, rows: int, column: NativeColumn, *, name: str = "
                 feature.default
             )
     raise TypeError(f"no column is made from {type(feature).__name__}")
+
+
+def assembler(feature: Feature, name: str) -> Assembler:
+    """Return what makes columns of one feature, with all that is the same for every batch settled."""
+    if not isinstance(feature, Numbers | Raw | Image):
+        return lambda rows, column: assemble(feature, rows, column, name=name)
+    dtype, shape = np.dtype(feature.dtype), feature.shape
+    if not shape:
+        return lambda _rows, column: np.frombuffer(column[0], dtype)
+    return lambda rows, column: np.frombuffer(column[0], dtype).reshape(rows, *shape)
 
 
 def int64s(buffer: Any) -> Offsets:

@@ -11,7 +11,7 @@ import numpy as np
 
 from anybatch._native import Batch, Index, Reader, Schema
 from anybatch.errors import CorruptRecord, Damage, NothingToRead
-from anybatch.records.assemble import assemble
+from anybatch.records.assemble import Assembler, assemble, assembler
 from anybatch.records.columns import BytesColumn, Column
 from anybatch.records.dtypes import BYTES
 from anybatch.records.features import Bytes, Feature, native_fields
@@ -52,6 +52,10 @@ class RecordSet:
         """The features as the native decoder takes them."""
         return None if self.features is None else Schema(native_fields(self.features))
 
+    @cached_property
+    def _made(self) -> list[tuple[str, Assembler]]:
+        return [(name, assembler(feature, name)) for name, feature in (self.features or {}).items()]
+
     def row_bytes(self) -> int:
         """Return about how many bytes one record takes when it is decoded; exact where sizes are fixed."""
         if self.features is None:
@@ -86,8 +90,10 @@ class RecordSet:
         """Yield what `in_file_order` yields as the native module has it, `most` records at a time."""
         known = load_indexes(self.shards)
         self._note_known(known)
+        # with every index at hand nobody has to walk: places are found on all threads
+        order: Order | None = None if None in known or self._compressed else []
         reading = self._reading(
-            known, batch_size, most=most, threads=threads, limit_bytes=limit_bytes, meter=meter
+            known, batch_size, most=most, order=order, threads=threads, limit_bytes=limit_bytes, meter=meter
         )
         with closing(reading):
             for batch in self._noted(reading):
@@ -166,12 +172,14 @@ class RecordSet:
 
     def columns(self, batch: Batch) -> Columns:
         """Return a native batch as columns, without copying."""
+        rows, columns = batch.rows, batch.columns
         if self.features is None:
-            return cast(BytesColumn, assemble(Bytes(), batch.rows, batch.columns[0]))
-        return {
-            name: assemble(feature, batch.rows, column, name=name)
-            for (name, feature), column in zip(self.features.items(), batch.columns, strict=True)
-        }
+            return cast(BytesColumn, assemble(Bytes(), rows, columns[0]))
+        return {name: made(rows, column) for (name, made), column in zip(self._made, columns, strict=True)}
+
+    @property
+    def _compressed(self) -> bool:
+        return any(shard.compression for shard in self.shards)
 
     def _learn(self, reading: Reading, known: list[Index | None]) -> list[Index | None]:
         for number, index in reading.learnt():

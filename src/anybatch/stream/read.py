@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,14 +115,12 @@ class Records(Stage):
                 yield self._chunk(batch, run.epoch)
 
     def _chunk(self, batch: Batch, epoch: int) -> Chunk:
-        positions, last = int64s(batch.positions), batch.rows - 1
         return Chunk(
             value=self.record_set.columns(batch),
             rows=batch.rows,
             numbers=int64s(batch.numbers),
             epoch=epoch,
-            # damaged records behind the last row are passed with it
-            stamp=lambda row: {"position": batch.end if row == last else int(positions[row]) + 1},
+            stamp=partial(_behind, batch.positions, batch.rows - 1, batch.end),
             asked=batch.asked,
             ends_batch=batch.ends_batch,
         )
@@ -146,6 +145,11 @@ class Records(Stage):
             "bytes" if features is None else ", ".join(f"{name}: {one!r}" for name, one in features.items())
         )
         return f"read {len(shards):,} shard{'s' * (len(shards) != 1)} ({what})"
+
+
+def _behind(positions: Any, last: int, end: int, row: int) -> State:
+    # damaged records behind the last row are passed with it
+    return {"position": end if row == last else int(int64s(positions)[row]) + 1}
 
 
 def _from_position(chunks: Iterator[Chunk], start: int) -> Iterator[Chunk]:

@@ -83,6 +83,15 @@ def timed(job: Callable[[Any, Path], Any], engine: Any, folder: Path) -> tuple[f
     return seconds, written
 
 
+def tasks_per_second(engine: Any, count: int = 2_000) -> float:
+    """Return how many tasks that do nothing pass through an engine."""
+    tasks = [scale.Task(number, number, "nothing", 0, 0) for number in range(count)]
+    for some in (tasks[:100], tasks):
+        start = time.perf_counter()
+        assert len(list(engine.run(abs, some))) == len(some)
+    return count / (time.perf_counter() - start)
+
+
 def compare(
     name: str, job: Callable[[Any, Path], Any], engines: dict[str, Any], total: int, args: Any
 ) -> None:
@@ -118,6 +127,7 @@ def main() -> None:
         print(f"{cores} cores; verify reads {sizes[0]}, the others {sizes[1]}")
         with scale.opened_engine("ray", address) as ray, scale.opened_engine("local") as local:
             engines = {"ordinary": None, "local": local, "ray": ray}
+            print(f"Ray starts and ends {tasks_per_second(ray):,.0f} tasks per second that do nothing")
             for name, job in jobs(files, few).items():
                 total = written.file_bytes * (args.times if name == "verify" else 1)
                 compare(name, job, engines, total, args)

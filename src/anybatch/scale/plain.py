@@ -1,6 +1,7 @@
 """Values of frozen dataclasses as JSON and back: what a journal keeps is never code."""
 
 from dataclasses import fields, is_dataclass
+from functools import cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -29,7 +30,7 @@ def restored(kind: Any, value: Any) -> Any:
     if value is None:
         return None
     if isinstance(kind, type) and is_dataclass(kind):
-        kinds = get_type_hints(kind)
+        kinds = _kinds(kind)
         return kind(**{name: restored(kinds[name], one) for name, one in value.items()})
     inner = get_args(kind)
     if get_origin(kind) in {Union, UnionType}:
@@ -38,3 +39,9 @@ def restored(kind: Any, value: Any) -> Any:
         kinds_of_items = [inner[0]] * len(value) if inner[-1] is Ellipsis else inner
         return tuple(restored(one, item) for one, item in zip(kinds_of_items, value, strict=True))
     return value
+
+
+@cache
+def _kinds(kind: type) -> dict[str, Any]:
+    # slower than all the rest, and the same for every value of a journal
+    return get_type_hints(kind)

@@ -18,6 +18,8 @@ Returned = TypeVar("Returned")
 _RETRIES = 3
 # per processor of the cluster: one at work, one that is placed as soon as that is done
 _AHEAD = 2
+# Ray goes on with a worker only for a task that asks for exactly the same
+_GRAIN_BYTES = 64 << 20
 _LOOK_SECONDS = 1.0
 _PATIENCE_SECONDS = 120.0
 
@@ -61,7 +63,7 @@ class RayEngine:
         def start(task: Task[Given]) -> Any:
             cluster.check_room(task)
             options = remote.options(
-                num_cpus=1, memory=task.needed_bytes, max_retries=_RETRIES, name=f"anybatch {task.what}"
+                num_cpus=1, memory=_rounded(task), max_retries=_RETRIES, name=f"anybatch {task.what}"
             )
             return options.remote(here, shared, task.given)
 
@@ -103,7 +105,7 @@ class _Cluster:
 
     def check_room(self, task: Task[Any]) -> None:
         """Refuse a task that would wait forever for a node that is large enough."""
-        if self._cores and task.needed_bytes > self._largest_bytes:
+        if self._cores and _rounded(task) > self._largest_bytes:
             raise NoNodeFits(task.what, task.needed_bytes, self._largest_bytes)
 
     def finished(self, handles: list[Any]) -> Iterable[Any]:
@@ -124,6 +126,11 @@ class _Cluster:
             self._worked = now
         if now - self._worked > self._patience_seconds:
             raise NobodyWorks(self._patience_seconds)
+
+
+def _rounded(task: Task[Any]) -> int:
+    """Return what a task asks for, in steps."""
+    return -(-task.needed_bytes // _GRAIN_BYTES) * _GRAIN_BYTES
 
 
 def _work_in(folder: str, work: Callable[[Sent], Returned], given: Sent) -> Returned:

@@ -11,7 +11,7 @@ import numpy as np
 
 import anybatch as ab
 
-BATCH = 512
+BATCH = 1024
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
     layers = keras.layers
     model = keras.Sequential(
         [
-            keras.Input((40, 40, 3)),
+            keras.Input((32, 32, 3)),
             layers.Conv2D(32, 3, activation="relu"),
             layers.Conv2D(32, 3, activation="relu"),
             layers.GlobalAveragePooling2D(),
@@ -30,9 +30,9 @@ def main() -> None:
     )
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     random = np.random.default_rng(0)
-    x = random.normal(size=(2 * BATCH, 40, 40, 3)).astype("float32")
-    stream = ab.from_arrays((x, random.integers(0, 10, 2 * BATCH))).shuffle(seed=1).batch(BATCH)
-    ab.fit(model, stream, micro_batch_size=BATCH if rank == 0 and not alone else 8, epochs=2, verbose=0)
+    x = random.normal(size=(BATCH, 32, 32, 3)).astype("float32")
+    stream = ab.from_arrays((x, random.integers(0, 10, BATCH))).shuffle(seed=1).batch(BATCH)
+    ab.fit(model, stream, micro_batch_size=BATCH if rank == 0 and not alone else 64, epochs=2, verbose=0)
     if rank == 0:
         np.savez(sys.argv[1], *model.get_weights())
 

@@ -30,6 +30,7 @@ PIPELINES = {
     "mapped behind": lambda: numbered().batch(12).map(lambda some: {"id": some["id"]}, batched=True),
     "taken": lambda: numbered().skip(3).take(40).batch(12),
     "without the rest": lambda: numbered().batch(12, drop_remainder=True),
+    "cached": lambda: numbered().map(lambda one: {"id": one["id"]}).cache().shuffle(seed=2).batch(12),
     "no multiple": lambda: numbered().batch(7),
     "fewer than workers": lambda: numbered().batch(2),
     "filtered": lambda: numbered().filter(lambda one: one["id"] % 3 != 1).batch(12),
@@ -37,7 +38,16 @@ PIPELINES = {
     "supervised": lambda: numbered().batch(12).as_supervised("id", "square"),
     "padded": lambda: lists().batch(12).as_supervised("id", "list"),
 }
-READ_ALONE = {"in order", "shuffled", "mapped", "mapped behind", "taken", "without the rest", "supervised"}
+READ_ALONE = {
+    "cached",
+    "in order",
+    "shuffled",
+    "mapped",
+    "mapped behind",
+    "taken",
+    "without the rest",
+    "supervised",
+}
 READ_BY_ALL = {"filtered", "padded"}
 """More than rows of an array have to be looked at, by every worker."""
 

@@ -39,7 +39,7 @@ def launch(
     retries: Annotated[int, typer.Option(min=0, help="How many restarts there may be in all.")] = 10,
     join_timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=1, help="How long to wait until all are there.")
-    ] = 300.0,
+    ] = 600.0,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=1, help="How long to wait for a worker in one update.")
     ] = 300.0,
@@ -77,7 +77,7 @@ def launch(
         peer_seconds=timeout,
     )
     say = lines_to(sys.stderr if as_json else sys.stdout, sys.stderr, settings.ranks)
-    places = _places(engine, address)
+    places = _places(engine, address, join_timeout)
     try:
         with Relay() as relay:
             return launched(settings, places, say, _note(as_json), Signals(relay.taken, relay.wait))
@@ -100,14 +100,14 @@ def _existing(script: str) -> str:
         return script
 
 
-def _places(engine: EngineName, address: str | None) -> "Places":
+def _places(engine: EngineName, address: str | None, patience_seconds: float) -> "Places":
     if engine is EngineName.LOCAL:
         from anybatch.scale.workers_places import LocalPlaces
 
         return LocalPlaces()
     from anybatch.scale.workers_ray import RayPlaces
 
-    return RayPlaces(address)
+    return RayPlaces(address, patience_seconds=patience_seconds)
 
 
 def _note(as_json: bool) -> Callable[[str], None]:

@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from anybatch.handover import Journal, Json, Orders, Pulse, read_orders
+from anybatch.memory import allowance, held
 from anybatch.scale.launch import BOOT
 from anybatch.scale.launch_outcome import Outcome
 from anybatch.supervise.attempt import Life, Task, run_attempt
@@ -48,7 +49,7 @@ def main() -> None:
 
 
 def _task(folder: Path, orders: Orders, script: str, arguments: list[str]) -> Task:
-    limit = orders.limit_bytes or 0
+    limit = orders.limit_bytes or allowance().limit_bytes - held().counted_bytes
     return Task(
         script=str(BOOT),
         arguments=(script, *arguments),

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anybatch.handover import Orders, alone_in
-from anybatch.memory import allowance, held
 from anybatch.scale.launch_outcome import Outcome
 from anybatch.scale.launch_policy import End, Over, decided
 from anybatch.scale.workers_places import Assignment, Places, Running, Say
@@ -38,7 +37,7 @@ class Launch:
     member: Membership | None = None
     memory_bytes: int | None = None
     retries: int = 10
-    join_seconds: float = 300.0
+    join_seconds: float = 600.0
     peer_seconds: float = 300.0
 
     @property
@@ -81,7 +80,7 @@ def launched(
 def _attempts(
     settings: Launch, places: Places, say: Say, note: Callable[[str], None], signals: Signals
 ) -> int:
-    orders = [_first_orders(settings) for _ in settings.ranks]
+    orders = [_first_orders(settings, places) for _ in settings.ranks]
     attempts = 0
     while True:
         attempts += 1
@@ -94,9 +93,9 @@ def _attempts(
         orders = list(decision.orders)
 
 
-def _first_orders(settings: Launch) -> Orders:
-    share = (allowance().limit_bytes - held().counted_bytes) // len(settings.ranks)
-    limit = min(share, settings.memory_bytes or share)
+def _first_orders(settings: Launch, places: Places) -> Orders:
+    bounds = (settings.memory_bytes, places.memory_bytes(len(settings.ranks)))
+    limit = min((bound for bound in bounds if bound is not None), default=None)
     return Orders(state_folder=str(settings.state), limit_bytes=limit)
 
 
@@ -150,11 +149,16 @@ class _Attempt:
             worker.stop()
 
     def _pass_on(self, number: int) -> None:
-        if number in _ENDING:
-            self._signal = self._signal or number
-            self._deadline = self._deadline or time.monotonic() + GRACE_SECONDS
+        first = number in _ENDING and self._signal is None
+        if first:
+            self._signal = number
+            self._deadline = time.monotonic() + _LAST_SECONDS
         for worker in self._left().values():
-            worker.signal(number)
+            if first and len(self._running) > 1:
+                # several can end at their last update, which one that is in the middle of it cannot
+                worker.stop()
+            else:
+                worker.signal(number)
 
     def _hurry(self) -> None:
         """End whoever is left, politely at first, once one has ended and the others had time to."""

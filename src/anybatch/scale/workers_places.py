@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from anybatch.handover import Orders
+from anybatch.memory import allowance, held
 from anybatch.scale.launch_outcome import Outcome, forget_outcome, read_outcome
 from anybatch.scale.launch_policy import GO_ON
 from anybatch.train.workers import forget_to_stop, tell_to_stop
@@ -57,6 +58,9 @@ class Places(Protocol):
     def addresses(self, count: int) -> list[str]:
         """Return where so many workers will listen to each other; other ones for every start."""
 
+    def memory_bytes(self, count: int) -> int | None:
+        """Return what each of so many workers may hold; None if only their machines know."""
+
     def start(self, assignment: Assignment, say: Say) -> Running:
         """Start one of them."""
 
@@ -71,6 +75,10 @@ class LocalPlaces:
         """Return free ports: all are held until the last is found, so that no two are the same."""
         with ExitStack() as held:
             return [f"127.0.0.1:{free_port(held)}" for _ in range(count)]
+
+    def memory_bytes(self, count: int) -> int:
+        """Return an equal share of what this process may hold and does not."""
+        return (allowance().limit_bytes - held().counted_bytes) // count
 
     def start(self, assignment: Assignment, say: Say) -> Running:
         """Start one as a child of this process."""

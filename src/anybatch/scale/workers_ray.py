@@ -40,7 +40,7 @@ class NoPlace(AnybatchError, TimeoutError):
 class RayPlaces:
     """One actor per worker, spread over the nodes; new ones for every start."""
 
-    def __init__(self, address: str | None, *, patience_seconds: float = 300.0) -> None:
+    def __init__(self, address: str | None, *, patience_seconds: float) -> None:
         self._held = ExitStack()
         self._held.enter_context(connected(address))
         import ray
@@ -67,6 +67,9 @@ class RayPlaces:
         except self._ray.exceptions.GetTimeoutError:
             free = self._ray.available_resources().get("CPU", 0)
             raise NoPlace(count, free, self._patience_seconds) from None
+
+    def memory_bytes(self, count: int) -> None:
+        """Return nothing: a worker may hold what its node allows."""
 
     def start(self, assignment: Assignment, say: Say) -> Running:
         """Start one worker where its actor is."""

@@ -208,16 +208,18 @@ class Watching:
         }
         self._keeper.save(State(self._step, facts, {**_read(Snapshot(self._model)), **arrays}), last=last)
 
+    def _largest_part(self, batch_size: int) -> int:
+        return self._session.transaction.size.now or batch_size
+
     def _beat(self, *, training: bool = True, now: bool = False) -> None:
         if not now and not self._heart.due():
             return
-        size = self._session.transaction.size
         batch_size = self._keeper.source.batch_size or 0
         pulse = Pulse(
             step=self._step,
             epoch=self._epoch,
             batch_size=batch_size,
-            part=size.now or batch_size,
+            part=self._largest_part(batch_size),
             held_bytes=held().counted_bytes,
             training=training,
         )

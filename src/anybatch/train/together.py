@@ -94,7 +94,7 @@ class SharedKeeper(Keeper):
 
     def watching(self, callbacks: Any, session: Session) -> "SharedWatching":
         """Return callbacks that keep the state besides."""
-        return SharedWatching(self, callbacks, session)
+        return SharedWatching(self, callbacks, session, self._workers.size)
 
     def close(self) -> None:
         """Wait for what is being written, and let go of everything."""
@@ -106,8 +106,9 @@ class SharedKeeper(Keeper):
 class SharedWatching(Watching):
     """Callbacks that know where the last update was made, in case the next one cannot be."""
 
-    def __init__(self, keeper: Keeper, callbacks: Any, session: Session) -> None:
+    def __init__(self, keeper: Keeper, callbacks: Any, session: Session, workers: int) -> None:
         super().__init__(keeper, callbacks, session)
+        self._workers = workers
         self._done = keeper.batches_done
         self._place: Json | None = None if keeper.state is None else keeper.state.facts["place"]
 
@@ -121,6 +122,9 @@ class SharedWatching(Watching):
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_end(epoch, logs)
         self._done = 0
+
+    def _largest_part(self, batch_size: int) -> int:
+        return min(super()._largest_part(batch_size), -(-batch_size // self._workers))
 
     def cut_off(self) -> None:
         """Write the state behind the last update: the batch that was begun will be begun again."""

@@ -14,8 +14,8 @@ CLUSTER_VARIABLE = "TF_CONFIG"
 JOIN_VARIABLE = "ANYBATCH_JOIN_SECONDS"
 PEER_VARIABLE = "ANYBATCH_PEER_SECONDS"
 
-JOIN_SECONDS = 300.0
-"""How long a worker waits until all are there."""
+JOIN_SECONDS = 600.0
+"""How long a worker waits until all are there: longer than it may take another one to miss it, and come."""
 
 PEER_SECONDS = 300.0
 """How long it waits for the others in one update: so much longer than the quickest the slowest may take."""

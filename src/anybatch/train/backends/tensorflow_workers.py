@@ -75,7 +75,7 @@ def stop_when_told() -> None:
     def watch() -> None:
         while not told_to_stop():
             time.sleep(_WATCH_SECONDS)
-        context.context().abort_collective_ops(tf.errors.UNAVAILABLE, "another worker has ended")
+        context.context().abort_collective_ops(tf.errors.UNAVAILABLE, "the launcher has ended this attempt")
 
     if can_be_told_to_stop():
         threading.Thread(target=watch, name="anybatch-workers", daemon=True).start()

@@ -36,6 +36,8 @@ WITHOUT_GROUP = """
 import sys
 import anybatch.supervise.attempt as attempt
 attempt.own_group = lambda limit_bytes: "not allowed in this test"
+import anybatch.supervise.__main__ as process
+process.os.execv = lambda program, arguments: sys.exit(process.main(arguments[-1]))
 from anybatch.cli import main
 main()
 """

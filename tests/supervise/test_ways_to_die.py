@@ -170,7 +170,7 @@ KILLED_BY_THE_KERNEL = {
     ),
     "leaks": Death(
         "start = 0 if first_time() else 40\nheld = []\n"
-        "for step in range(start, 60):\n    train(step=step + 1); held.append(hold(4)); time.sleep(0.04)",
+        "for step in range(start, 60):\n    train(step=step + 1); held.append(hold(4)); time.sleep(0.1)",
         ["killed for memory", "finished"],
         0,
         "that is a leak",

@@ -42,7 +42,8 @@ def run(
 
     Exit code: the script's own; 128 + N if signal N ended it; 2 if it could not be started.
     """
-    from anybatch.supervise import Events, Lines, Settings, supervise
+    from anybatch.supervise import Settings
+    from anybatch.supervise.__main__ import become
     from anybatch.units import parse_size
 
     settings = Settings(
@@ -54,7 +55,7 @@ def run(
         patience_seconds=patience,
         script_prints_to_stderr=as_json,
     )
-    return supervise(settings, Events() if as_json else Lines())
+    become(settings)
 
 
 def _existing(script: str) -> str:

@@ -1,6 +1,12 @@
 """What the machine allows, what a process holds, and how the peak grows with the batch."""
 
-from anybatch.memory.glibc import give_back_freed, make_peaks_predictable, predictable_environment
+from anybatch.memory.glibc import (
+    KEPT_FACTOR,
+    give_back_freed,
+    keep_freed_blocks,
+    make_peaks_predictable,
+    predictable_environment,
+)
 from anybatch.memory.groups import Group, groups_of
 from anybatch.memory.held import Held, children_of, held, held_by_tree, held_together, tree_of
 from anybatch.memory.kernel_files import ROOT, number_in, numbers_by_name, text_of
@@ -9,6 +15,7 @@ from anybatch.memory.model import PeakModel, Peaks, Probe, fitted
 from anybatch.memory.peak import PeakWatch
 
 __all__ = [
+    "KEPT_FACTOR",
     "ROOT",
     "Allowance",
     "Group",
@@ -25,6 +32,7 @@ __all__ = [
     "held",
     "held_by_tree",
     "held_together",
+    "keep_freed_blocks",
     "make_peaks_predictable",
     "number_in",
     "numbers_by_name",

@@ -2,7 +2,8 @@
 
 With its defaults it keeps freed blocks, and how many depends on the order of everything before: the same
 training step peaked at 411 to 477 MiB above its base, and at 337 to 338 MiB once blocks from 1 MiB on came
-from the system.
+from the system. That has its price, fresh pages for every step: 20 to 50 % of the time of small models. So it
+is for those who need the memory.
 """
 
 import ctypes
@@ -10,10 +11,15 @@ import os
 import sys
 from functools import cache
 
+_M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
 
 LARGE_BLOCK_BYTES = 1 << 20
+KEPT_BLOCK_BYTES = 32 << 20
+"""The largest block that glibc ever keeps; left alone, it comes to that by itself."""
+KEPT_FACTOR = 1.5
+"""How much more a step may take when freed blocks are kept: 1.42 was the most that was seen."""
 ARENAS = 2
 THRESHOLD_VARIABLE = "MALLOC_MMAP_THRESHOLD_"
 ARENAS_VARIABLE = "MALLOC_ARENA_MAX"
@@ -32,6 +38,14 @@ def make_peaks_predictable() -> bool:
     if ARENAS_VARIABLE not in os.environ:
         library.mallopt(_M_ARENA_MAX, ARENAS)
     return True
+
+
+def keep_freed_blocks() -> None:
+    """Let freed blocks serve the next step: faster, and in up to `KEPT_FACTOR` times the memory."""
+    library = _glibc()
+    if library is not None and THRESHOLD_VARIABLE not in os.environ:
+        library.mallopt(_M_MMAP_THRESHOLD, KEPT_BLOCK_BYTES)
+        library.mallopt(_M_TRIM_THRESHOLD, 2 * KEPT_BLOCK_BYTES)
 
 
 def give_back_freed() -> bool:

@@ -83,14 +83,15 @@ def run_attempt(task: Task, orders: Orders, relay: Relay, tell: Teller) -> Life:
     own = own_group(task.group_limit_bytes)
     tell.began(orders, own if isinstance(own, str) else None)
     try:
-        return _Watch(task, own if isinstance(own, OwnGroup) else None, relay, tell).until_the_end()
+        group = own if isinstance(own, OwnGroup) else None
+        return _Watch(task, orders.attempt, group, relay, tell).until_the_end()
     finally:
         if isinstance(own, OwnGroup):
             own.remove()
 
 
 class _Watch:
-    def __init__(self, task: Task, own: OwnGroup | None, relay: Relay, tell: Teller) -> None:
+    def __init__(self, task: Task, attempt: int, own: OwnGroup | None, relay: Relay, tell: Teller) -> None:
         self._task = task
         self._own = own
         self._group = None if own is None else own.group
@@ -100,7 +101,7 @@ class _Watch:
         self._listener = Listener(task.folder)
         self._seen = _Seen()
         self._kills_before = machine_kills()
-        self._child = _started(task, own)
+        self._child = _started(task, attempt, own)
         self._shown = 0.0
 
     def until_the_end(self) -> Life:
@@ -193,9 +194,10 @@ class _Watch:
         )
 
 
-def _started(task: Task, own: OwnGroup | None) -> int:
+def _started(task: Task, attempt: int, own: OwnGroup | None) -> int:
     command = [sys.executable, "-m", "anybatch.supervise.child", task.script, *task.arguments]
-    environment = predictable_environment() | dict(os.environ)
+    # what keeps memory low costs time: only for who has been short of memory
+    environment = (predictable_environment() if attempt > 1 else {}) | dict(os.environ)
     environment |= {FOLDER_VARIABLE: str(task.folder), PARENT_VARIABLE: str(os.getpid())}
     if own is not None:
         environment[GROUP_VARIABLE] = str(own.entrance)

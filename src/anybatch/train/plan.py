@@ -1,13 +1,21 @@
 """`plan`: how a batch will be split so that it fits, found out before training."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from anybatch.errors import AnybatchError
 from anybatch.handover import Orders, received_orders
-from anybatch.memory import Peaks, Probe, allowance, held, make_peaks_predictable
+from anybatch.memory import (
+    KEPT_FACTOR,
+    Peaks,
+    Probe,
+    allowance,
+    held,
+    keep_freed_blocks,
+    make_peaks_predictable,
+)
 from anybatch.stream import Stream
 from anybatch.train.backends import backend_of
 from anybatch.train.inputs import FirstBatch, Source, StreamSource
@@ -137,7 +145,19 @@ def measured(model: Any, source: Source, limit_bytes: int, *, again: bool = True
         peaks = _peaks(model, source, batch_size, limit_bytes)
     except RanOut:
         raise OneSampleTooLarge(held_bytes, limit_bytes) from None
-    return _told(model, peaks, batch_size, held_bytes, limit_bytes)
+    planned = _told(model, peaks, batch_size, held_bytes, limit_bytes)
+    return _faster(planned, held_bytes) if planned.parts == 1 else planned
+
+
+def _faster(planned: Plan, held_bytes: int) -> Plan:
+    """Spend memory that nobody needs on speed."""
+    peak, limit = planned.predicted_peak_bytes or 0, planned.limit_bytes or 0
+    with_kept = held_bytes + round((peak - held_bytes) * KEPT_FACTOR)
+    if with_kept > limit * (1 - MARGIN):
+        return planned
+    keep_freed_blocks()
+    note = f"there is room: freed blocks are kept for speed, so the peak may be up to {size(with_kept)}"
+    return replace(planned, notes=(*planned.notes, note))
 
 
 def _peaks(model: Any, source: Source, batch_size: int, limit_bytes: int) -> Peaks:

@@ -203,6 +203,8 @@ def _environment(settings: Launch, addresses: Sequence[str], rank: int) -> dict[
         JOIN_VARIABLE: str(settings.join_seconds),
         PEER_VARIABLE: str(settings.peer_seconds),
         "PYTHONUNBUFFERED": "1",
+        # what TensorFlow says of itself, each worker would say
+        "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"),
     }
     if settings.member is None:
         task = {"type": "worker", "index": rank}

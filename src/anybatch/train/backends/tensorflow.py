@@ -11,6 +11,7 @@ from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_betw
 from anybatch.train.backends.tensorflow_findings import Findings, examined
 from anybatch.train.backends.tensorflow_steps import Steps
 from anybatch.train.backends.tensorflow_tape import LossParts
+from anybatch.train.backends.tensorflow_terms import predictions
 from anybatch.train.refusals import OwnAccumulation
 
 __all__ = [
@@ -58,6 +59,12 @@ def check_model(model: Any, batch_size: int | None) -> None:
 def build(model: Any, part: Any) -> None:
     """Create every variable, so that there is something to put back when the first step fails."""
     few = tensors(rows_between(part, 0, min(2, row_count(part))))
+    x, y, _ = unpacked(few)
+    if y is None and model._compile_loss is not None:  # noqa: SLF001
+        # nothing but predictions can be wanted, and the loss could not be built without labels
+        if not model.built:
+            predictions(model, x, training=False)
+        return
     model._symbolic_build(data_batch=few)  # noqa: SLF001
 
 

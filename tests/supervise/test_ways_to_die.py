@@ -140,7 +140,7 @@ WAYS = {
         "if train() > 32: block = hold(180); time.sleep(0.5); os.kill(os.getpid(), signal.SIGKILL)",
         ["killed for memory", "finished"],
         0,
-        "probably for memory",
+        "probably",
         group=False,
     ),
 }

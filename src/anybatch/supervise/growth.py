@@ -36,9 +36,12 @@ def growth_of(points: Sequence[tuple[int, int]], limit_bytes: int) -> Growth | N
 
     >>> str(growth_of([(step, 1000 + 10 * step) for step in range(30)], limit_bytes=1500))
     'memory grew by 10 B per step from step 10 to 29'
+    >>> dying = [(30, 600)]
+    >>> str(growth_of([(step, 1000 + 10 * step) for step in range(30)] + dying, limit_bytes=1500))
+    'memory grew by 10 B per step from step 10 to 29'
     >>> growth_of([(step, 1000 + 400 * (step > 15)) for step in range(30)], limit_bytes=1500)
     """
-    highest = _highest_by_step(points)
+    highest = _without_its_end(_highest_by_step(points))
     settled = highest[round(len(highest) * _WARM_UP) :]
     if len(settled) < _FEWEST_POINTS:
         return None
@@ -47,6 +50,11 @@ def growth_of(points: Sequence[tuple[int, int]], limit_bytes: int) -> Growth | N
     if slope * (last - first) < _NOTABLE * limit_bytes or straightness < _STRAIGHTNESS:
         return None
     return Growth(slope, first, last)
+
+
+def _without_its_end(points: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Leave out the last point where it lies lower: a process that is being killed gives its memory back."""
+    return points[:-1] if len(points) > 1 and points[-1][1] < points[-2][1] else points
 
 
 def _highest_by_step(points: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ import numpy as np
 
 import anybatch as ab
 
-BATCH = 1024
+BATCH = 2048
 
 
 def main() -> None:

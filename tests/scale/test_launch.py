@@ -5,10 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from anybatch.scale.workers_places import LocalPlaces
-from tests.scale.launched import alone, largest_difference, launched, member, results, run, script_in
+from anybatch.train.workers import TooLate
+from tests.scale.launched import alone, largest_difference, launched, member, results
 
 EXACT = 1e-9
-UPDATES = 50
+UPDATES, EPOCHS = 50, 10
+LAWS = ["--kinds", "table", "sentences"]
 FIRST_KILL, SECOND_KILL = 13, 29
 
 
@@ -22,19 +24,24 @@ def one_process(tmp_path_factory):
     return results(folder / "one.npz")
 
 
+def assert_alike(file, one_process):
+    found = results(file)
+    assert largest_difference(found, {name: one_process[name] for name in found}) < EXACT
+
+
 def test_three_workers_make_the_updates_of_one_process(one_process, tmp_path):
-    done = launched(tmp_path, 3, tmp_path / "three.npz", "--parts", "4,30,1")
+    done = launched(tmp_path, 3, tmp_path / "three.npz", *LAWS, "--parts", "4,30,1")
     assert done.code == 0, done
-    assert largest_difference(results(tmp_path / "three.npz"), one_process) < EXACT
+    assert_alike(tmp_path / "three.npz", one_process)
 
 
 def test_two_workers_of_a_cluster_that_sets_tf_config_make_them_too(one_process, tmp_path):
     addresses = LocalPlaces().addresses(2)
-    arguments = [tmp_path / "two.npz", "--parts", "5,30"]
+    arguments = [tmp_path / "two.npz", *LAWS, "--parts", "5,30"]
     with ThreadPoolExecutor() as pool:
         done = list(pool.map(lambda rank: member(tmp_path, addresses, rank, *arguments), range(2)))
     assert [one.code for one in done] == [0, 0], done
-    assert largest_difference(results(tmp_path / "two.npz"), one_process) < EXACT
+    assert_alike(tmp_path / "two.npz", one_process)
 
 
 def test_killed_workers_and_other_numbers_of_them_change_nothing(one_process, tmp_path):
@@ -48,9 +55,8 @@ def test_killed_workers_and_other_numbers_of_them_change_nothing(one_process, tm
     assert second.code == 137, second
     third = launched(tmp_path, 1, *arguments)
     assert third.code == 0, third
-    found = results(tmp_path / "killed.npz")
-    assert largest_difference(found, {name: one_process[name] for name in found}) < EXACT
-    assert (found["counts/0"] == -UPDATES / 5).all()
+    assert_alike(tmp_path / "killed.npz", one_process)
+    assert (results(tmp_path / "killed.npz")["counts/0"] == -EPOCHS).all()
 
 
 def test_a_worker_that_never_comes_is_named_in_time(tmp_path):
@@ -62,10 +68,13 @@ def test_a_worker_that_never_comes_is_named_in_time(tmp_path):
     assert not (tmp_path / "none.npz").exists()
 
 
-def test_a_script_started_without_launch_says_what_to_do(tmp_path):
-    done = run(
-        [script_in(tmp_path), tmp_path / "none.npz", "--kinds", "counts"],
-        TF_CONFIG='{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}',
-    )
-    assert done.code == 1
-    assert "start the script with `anybatch launch SCRIPT`" in done.err
+def test_joining_after_tensorflow_was_used_says_what_to_do(monkeypatch):
+    import tensorflow as tf
+
+    from anybatch.train.backends.tensorflow_workers import join
+
+    config = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}'
+    monkeypatch.setenv("TF_CONFIG", config)
+    assert tf.constant(1) == 1
+    with pytest.raises(TooLate, match="start the script with `anybatch launch SCRIPT`"):
+        join()

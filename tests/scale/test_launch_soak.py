@@ -126,7 +126,7 @@ def test_a_worker_that_the_kernel_kills_for_memory_goes_on_in_smaller_parts(tmp_
     script = hungry_in(tmp_path)
     assert run([script, tmp_path / "free.npz"]).code == 0
     done = run(
-        ["-m", "anybatch", "launch", "--workers", 2, "--memory", "400MiB", script, tmp_path / "killed.npz"],
+        ["-m", "anybatch", "launch", "--workers", 2, "--memory", "550MiB", script, tmp_path / "killed.npz"],
         timeout=600,
     )
     assert done.code == 0, done.err[-3000:]

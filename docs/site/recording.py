@@ -125,18 +125,18 @@ def _text(at: int, line: Line) -> str:
 
 
 def _scrolling(lines: Sequence[Line]) -> str:
-    """Return the steps in which the page moves up, one line at a time."""
+    """Return the steps in which the page moves up, one line at a time; without motion it shows its end."""
     total = lines[-1].seconds + STAYS_SECONDS
-    steps = [
-        f"{100 * line.seconds / total:.2f}%{{transform:translateY({-LINE_HEIGHT * over}px)}}"
-        for over, line in enumerate(lines[ROWS:], 1)
-    ]
-    end = f"100%{{transform:translateY({-LINE_HEIGHT * max(0, len(lines) - ROWS)}px)}}"
+    moments = [0.0, *(100 * line.seconds / total for line in lines[ROWS:]), 100.0]
+    moved = [*range(len(moments) - 1), len(moments) - 2]
+    steps = "".join(f"{at:.2f}%{{{_up(over)}}}" for at, over in zip(moments, moved, strict=True))
     return (
-        f"@keyframes up{{{''.join(steps)}{end}}}\n"
-        f"#page{{animation:up {total:.2f}s step-end forwards;"
-        f"transform:translateY({-LINE_HEIGHT * max(0, len(lines) - ROWS)}px)}}\n"
+        f"@keyframes up{{{steps}}}\n#page{{{_up(moved[-1])};animation:up {total:.2f}s step-end forwards}}\n"
     )
+
+
+def _up(lines: int) -> str:
+    return f"transform:translateY({-LINE_HEIGHT * lines}px)"
 
 
 if __name__ == "__main__":

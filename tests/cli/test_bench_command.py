@@ -1,3 +1,6 @@
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -5,8 +8,7 @@ import pytest
 
 import anybatch as ab
 from anybatch.cli.bench.figures import Spread, compared
-from anybatch.cli.bench.job import Answer, Contender, Job, Trial
-from anybatch.cli.bench.rounds import answer_to
+from anybatch.cli.bench.job import Answer, Contender, Trial
 from tests.shard_files import flipped, some_records, write_shard
 
 OURS, TF_DATA = Contender.OURS, Contender.TF_DATA
@@ -32,16 +34,16 @@ def answered(*, ours, theirs, trial=Trial.IN_ORDER):
     return answers | {(OURS, trial): ours, (TF_DATA, trial): theirs}
 
 
-def figure(found, name):
+def figure_of(found, name):
     return next(one for one in found.figures if one.name == name)
 
 
 def test_figures_are_medians_and_a_ratio_above_one_is_in_our_favour():
     ours = [Answer(100, seconds, 0.5) for seconds in (1.0, 4.0, 2.0)]
     found = compared(answered(ours=ours, theirs=[Answer(100, 10.0, 2.0)]))
-    assert figure(found, "in file order").by_contender[OURS] == Spread(50.0, 25.0, 100.0)
-    assert figure(found, "in file order").ratio == 5.0
-    assert figure(found, "first batch").ratio == 4.0
+    assert figure_of(found, "in file order").by_contender[OURS] == Spread(50.0, 25.0, 100.0)
+    assert figure_of(found, "in file order").ratio == 5.0
+    assert figure_of(found, "first batch").ratio == 4.0
 
 
 def test_records_that_differ_are_a_finding_and_a_failure_has_no_figure():
@@ -49,18 +51,34 @@ def test_records_that_differ_are_a_finding_and_a_failure_has_no_figure():
     assert compared(answered(ours=ours, theirs=theirs)).unequal == [Trial.IN_ORDER]
     found = compared(answered(ours=ours, theirs=[Answer(failure="out of\nmemory")]))
     assert found.failures == {(TF_DATA, Trial.IN_ORDER): "out of memory"}
-    assert figure(found, "in file order").by_contender[TF_DATA] is None
+    assert figure_of(found, "in file order").by_contender[TF_DATA] is None
     assert not found.failed(OURS)
     assert not found.unequal
 
 
-@pytest.mark.parametrize("trial", Trial)
-def test_anybatch_and_tf_data_read_the_same_records_and_both_go_on_where_they_stopped(shards, trial):
-    jobs = [Job(one, trial, tuple(shards), 64, 600, prove=True) for one in Contender]
-    ours, theirs = map(answer_to, jobs)
-    assert (ours.failure, theirs.failure) == ("", "")
-    assert ours.proof == theirs.proof
-    assert ours.records == theirs.records
+COMMAND = """
+import sys
+from anybatch.cli import app
+try:
+    app(sys.argv[1:])
+finally:
+    assert not {"keras", "tensorflow"} & set(sys.modules)
+"""
+
+
+def test_both_read_the_same_records_and_the_command_itself_imports_no_framework(shards):
+    options = ["--rounds", "1", "--records", "600", "--batch-size", "64", "--json"]
+    ended = subprocess.run(
+        [sys.executable, "-c", COMMAND, "bench", *shards, *options],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    found = json.loads(ended.stdout)
+    assert (found["failures"], found["same_records"]) == ([], True)
+    for figure in found["figures"]:
+        assert all(figure["by_contender"][name]["median"] >= 0 for name in ("anybatch", "tf.data")), figure
 
 
 def test_the_command_reads_as_many_records_as_asked_for_and_says_so(anybatch, shards):

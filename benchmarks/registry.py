@@ -49,7 +49,7 @@ class Theme:
     cases: tuple[Case, ...]
 
 
-THEMES = ("in_order", "index", "jpeg", "shuffled")
+THEMES = ("in_order", "index", "jpeg", "shuffled", "training")
 
 _LIMIT = "not a contender: copying and checksumming these bytes is the physical limit"
 CONTENDERS: dict[str, Contender] = {
@@ -92,6 +92,16 @@ CONTENDERS: dict[str, Contender] = {
         Contender("anybatch index", "ours:index_one_thread", "ours", "records", "one thread"),
         Contender("anybatch index, all cores", "ours:index_all_cores", "ours", "records"),
         Contender("anybatch open", "ours:open_indexed", "ours", "records", "read() and len()"),
+        Contender("ab.fit", "training:ours", "ours", "records", "exactly shuffled"),
+        Contender("model.fit, tf.data usual", "training:usual", "peer", "records", "not shuffled"),
+        Contender("model.fit, tf.data best", "training:best", "peer", "records", "not shuffled"),
+        Contender(
+            "model.fit, constant batch",
+            "training:constant",
+            "limit",
+            "records",
+            "not a contender: the same batch again and again, nothing read",
+        ),
         Contender("bare limit", "bare:one_thread", "limit", "file_bytes", f"one thread; {_LIMIT}"),
         Contender("bare limit, all cores", "bare:all_cores", "limit", "file_bytes", _LIMIT),
     )

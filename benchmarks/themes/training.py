@@ -1,0 +1,19 @@
+"""One epoch of training from records, end to end."""
+
+from benchmarks.registry import Case, Theme, contenders
+
+THEME = Theme(
+    "training",
+    "One epoch from TFRecord files, reading and training together",
+    (
+        Case(
+            "table",
+            "a model of two layers on 100 floats and a label, batches of 512",
+            "floats",
+            "records",
+            contenders(
+                "model.fit, tf.data usual", "model.fit, tf.data best", "ab.fit", "model.fit, constant batch"
+            ),
+        ),
+    ),
+)

@@ -191,6 +191,11 @@ impl Builder {
         &self.gaps
     }
 
+    /// Whether the data of the last record so far is damaged.
+    pub fn newest_is_bad(&self) -> bool {
+        self.bad.last().is_some_and(|bad| bad.number + 1 == self.records())
+    }
+
     pub fn whole(&mut self, extent: Extent, checked: bool) {
         self.offsets.push(extent.offset);
         self.records_end = extent.end;

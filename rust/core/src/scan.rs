@@ -12,6 +12,7 @@ use crate::files::{Compression, Identity};
 use crate::frame::{self, HEADER, OVERHEAD};
 use crate::index::{Builder, Extent, Fingerprint, Gap, Index, Reason};
 use crate::salvage::{self, Effort};
+use crate::survey::Survey;
 use crate::window::{self, Window};
 
 const BLOCK: usize = 1 << 20;
@@ -124,6 +125,20 @@ impl Scan {
             }
         }
         self.found.clear();
+        Ok(true)
+    }
+
+    /// Walk on as `advance` does and look into every sound record on the way. Asks for `Check::Everything`.
+    pub fn survey(&mut self, budget_bytes: u64, survey: &mut Survey) -> Result<bool> {
+        let until = self.file_position().saturating_add(budget_bytes);
+        while self.file_position() < until {
+            let Some(extent) = self.next_record()? else { return Ok(false) };
+            if !self.builder.newest_is_bad() {
+                let data = extent.offset + HEADER as u64;
+                let want = usize::try_from(extent.data_bytes()).unwrap_or(usize::MAX);
+                survey.add(self.window.view(data, want, 0)?);
+            }
+        }
         Ok(true)
     }
 

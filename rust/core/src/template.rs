@@ -101,13 +101,13 @@ impl Templates {
 }
 
 /// Where `part` lies in the record that it is a part of.
-fn within(record: &[u8], part: &[u8]) -> Range<usize> {
+pub(crate) fn within(record: &[u8], part: &[u8]) -> Range<usize> {
     let start = part.as_ptr().addr().saturating_sub(record.as_ptr().addr()).min(record.len());
     start..(start + part.len()).min(record.len())
 }
 
 /// What lies between the ranges.
-fn between(mut ranges: Vec<Range<usize>>, end: usize) -> Vec<Range<usize>> {
+pub(crate) fn between(mut ranges: Vec<Range<usize>>, end: usize) -> Vec<Range<usize>> {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     let mut from = 0;
     let mut gaps = Vec::with_capacity(ranges.len() + 1);

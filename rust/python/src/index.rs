@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 use crate::buffer::Buffer;
 use crate::errors::to_py;
+use crate::survey::Survey;
 
 pub fn compression(name: &str) -> PyResult<Compression> {
     let unknown =
@@ -142,6 +143,17 @@ impl Scan {
         let advanced = py.detach(|| {
             let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
             core.as_mut().map(|scan| scan.advance(budget_bytes))
+        });
+        advanced.ok_or_else(used_up)?.map_err(|error| to_py(py, error))
+    }
+
+    /// The same, looking into every record on the way.
+    fn survey(&self, py: Python<'_>, budget_bytes: u64, survey: PyRef<'_, Survey>) -> PyResult<bool> {
+        let survey = &survey.core;
+        let advanced = py.detach(|| {
+            let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut survey = survey.lock().unwrap_or_else(PoisonError::into_inner);
+            core.as_mut().map(|scan| scan.survey(budget_bytes, &mut survey))
         });
         advanced.ok_or_else(used_up)?.map_err(|error| to_py(py, error))
     }

@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use anybatch_core::example::Level;
 use anybatch_core::survey::{self, Range, Seen};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,7 +12,7 @@ use crate::buffer::Buffer;
 
 #[pyclass(frozen, module = "anybatch._native")]
 pub struct Survey {
-    core: Mutex<survey::Survey>,
+    pub core: Mutex<survey::Survey>,
 }
 
 #[pymethods]
@@ -49,11 +50,11 @@ impl Survey {
     /// (level, name, facts) for every feature, sorted by name.
     fn features<'py>(&self, py: Python<'py>) -> PyResult<Vec<(&'static str, String, Bound<'py, PyDict>)>> {
         let core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
-        let levels = [("context", &core.context), ("list", &core.lists)];
-        let all = levels
-            .into_iter()
-            .flat_map(|(level, names)| names.iter().map(move |(name, seen)| (level, name, seen)));
-        all.map(|(level, name, seen)| Ok((level, name.clone(), facts(py, seen)?))).collect()
+        let levels = [("context", Level::Context), ("list", Level::Lists)];
+        let all = levels.into_iter().flat_map(|(word, level)| {
+            core.features(level).into_iter().map(move |(name, seen)| (word, name, seen))
+        });
+        all.map(|(word, name, seen)| Ok((word, name.to_owned(), facts(py, seen)?))).collect()
     }
 }
 

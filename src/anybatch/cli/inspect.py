@@ -33,8 +33,7 @@ def inspect(
     from anybatch.records import inspect as look
 
     files = find_files(paths)
-    total_bytes = bytes_of(files) * (2 if everything else 1)
-    with progress_bar("inspecting", total_bytes, shown=not as_json) as progress:
+    with progress_bar("inspecting", bytes_of(files), shown=not as_json) as progress:
         found = look(files, everything=everything, progress=progress)
     show_failed(found.overview)
     if as_json:

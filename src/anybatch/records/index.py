@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
-from anybatch._native import Index, Scan
+from anybatch._native import Index, Scan, Survey
 from anybatch.records.shards import Shard
 from anybatch.records.threads import give_way, on_threads
 
@@ -60,13 +60,22 @@ def keep_index(shard: Shard, index: Index) -> Path | None:
     return None
 
 
-def build_index(shard: Shard, *, check_data: bool = False, progress: Progress | None = None) -> Index:
-    """Return a new index from one walk over the shard. `check_data` reads large records too."""
-    scan = Scan(shard.path, shard.compression, check_data=check_data)
+def build_index(
+    shard: Shard,
+    *,
+    check_data: bool = False,
+    survey: Survey | None = None,
+    progress: Progress | None = None,
+) -> Index:
+    """Return a new index from one walk over the shard. `check_data` reads large records too.
+
+    With a `survey` all data is checked, and every sound record looked into on the way.
+    """
+    scan = Scan(shard.path, shard.compression, check_data=check_data or survey is not None)
     done, more = 0, True
     while more:
         give_way()
-        more = scan.advance(_SLICE_BYTES)
+        more = scan.advance(_SLICE_BYTES) if survey is None else scan.survey(_SLICE_BYTES, survey)
         if progress:
             progress(scan.bytes_done - done)
         done = scan.bytes_done

@@ -9,7 +9,6 @@ from typing import Any, TypeAlias, cast
 from anybatch._native import Reader, Survey
 from anybatch.errors import AnybatchWarning, BadFeature, NotExamples, NothingToRead, ShardsDisagree
 from anybatch.records.features import Bytes, Feature, Numbers, Ragged, Sequence
-from anybatch.records.index import Progress
 from anybatch.records.shards import Paths, Shard, find_shards
 from anybatch.records.threads import give_way, on_threads
 
@@ -79,10 +78,8 @@ def infer_from(shards: Iterable[Shard]) -> dict[str, Feature]:
     return {name: feature_of(name, [(shard, facts.get(name)) for shard, facts in found]) for name in names}
 
 
-def sample(
-    shard: Shard, records: int | None = SAMPLE_PER_SHARD, *, progress: Progress | None = None
-) -> Survey:
-    """Return a survey of a shard's first records, or of all with None, damaged ones left out."""
+def sample(shard: Shard) -> Survey:
+    """Return a survey of a shard's first records, damaged ones left out."""
     reader = Reader(
         [(shard.path, shard.compression, None)],
         None,
@@ -97,11 +94,9 @@ def sample(
         limit_bytes=1 << 40,
     )
     survey = Survey()
-    for values, offsets in islice(_batches(reader), None if records is None else max(1, records // _BATCH)):
+    for values, offsets in islice(_batches(reader), max(1, SAMPLE_PER_SHARD // _BATCH)):
         give_way()
         survey.add(values, offsets)
-        if progress:
-            progress(len(values))
     return survey
 
 

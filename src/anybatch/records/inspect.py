@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from anybatch._native import Survey
 from anybatch.errors import AnybatchWarning, BadFeature, ShardsDisagree
-from anybatch.records.index import Progress
-from anybatch.records.infer import SAMPLE_PER_SHARD, Facts, facts_of, feature_of, sample
+from anybatch.records.index import Progress, build_index, keep_index
+from anybatch.records.infer import Facts, facts_of, feature_of, sample
 from anybatch.records.overview import Examined, Overview, ShardReport, report_on
 from anybatch.records.seen import Seen, seen_in
 from anybatch.records.shards import Paths, Shard, find_files
@@ -57,19 +57,27 @@ class _Look:
 def inspect(paths: Paths, *, everything: bool = False, progress: Progress | None = None) -> Inspection:
     """Return what the shards hold, indexed first where they are not; features from a sample of each.
 
-    With `everything` every record is looked into.
+    With `everything` every record is looked into, and every checksum checked: one walk does both.
     """
     looks: dict[str, _Look] = {}
 
     def examine(shard: Shard) -> Examined:
-        found = known_or_built(shard, progress=progress)
-        told = progress if everything else None
-        survey = sample(shard, None if everything else SAMPLE_PER_SHARD, progress=told)
+        found, survey = _surveyed(shard, progress) if everything else _sampled(shard, progress)
         looks[shard.path] = _Look(shard, sizes_of([found[0]]), survey)
         return found
 
     overview = report_on(find_files(paths), examine)
     return _judged(overview, [looks[shard.file] for shard in overview.shards if shard.file in looks])
+
+
+def _surveyed(shard: Shard, progress: Progress | None) -> tuple[Examined, Survey]:
+    survey = Survey()
+    index = build_index(shard, survey=survey, progress=progress)
+    return (index, keep_index(shard, index), False), survey
+
+
+def _sampled(shard: Shard, progress: Progress | None) -> tuple[Examined, Survey]:
+    return known_or_built(shard, progress=progress), sample(shard)
 
 
 def _judged(overview: Overview, looks: list[_Look]) -> Inspection:

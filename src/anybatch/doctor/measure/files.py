@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from anybatch.doctor.measure.facts import ShardFacts
-from anybatch.records import Each, Inspection, Sizes, inspect, on_threads, verify
+from anybatch.records import Each, Inspection, Sizes, inspect, on_threads
 
 WHOLE_BYTES = 256 << 20
 """Data sets up to this size are read in full, larger ones by a sample."""
@@ -30,9 +30,6 @@ def shard_facts(files: Sequence[str], *, everything: bool, each: Each = on_threa
 
 def facts_of(file: str, *, everything: bool) -> ShardFacts:
     """Return what one file holds; nothing about it is an exception."""
-    if everything:
-        # what it finds stands in the index, where the inspection takes it from
-        verify([file], trust_index=True)
     return _facts(inspect([file], everything=everything))
 
 

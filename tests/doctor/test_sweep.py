@@ -10,6 +10,7 @@ import anybatch as ab
 from anybatch.cli import app
 from anybatch.doctor.noise import noise_of
 from anybatch.doctor.sweep.judgement import recommended
+from anybatch.doctor.sweep.memory import told
 from anybatch.doctor.sweep.trials import Trial, batched
 
 BUILD = """
@@ -61,6 +62,34 @@ def test_a_sweep_is_told_to_programs_and_as_a_page(found, tmp_path):
     assert [one["batch_size"] for one in told["trials"]] == [8, 64, 64]
     found.to_html(tmp_path / "sweep.html")
     assert "Take a batch of 8" in (tmp_path / "sweep.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Samples of 64 KiB, and a model that costs next to nothing."""
+    import keras
+
+    def build():
+        model = keras.Sequential([keras.Input((16_384,)), keras.layers.Dense(1)])
+        model.compile("sgd", "mse")
+        return model
+
+    data = np.ones((800, 16_384), "float32"), np.ones((800, 1), "float32")
+    return ab.sweep(build, data, [8], samples=8, data_sizes=[100, 800])
+
+
+def test_memory_grows_with_the_data_for_arrays_and_buffers_and_not_for_a_stream(wide):
+    grown = {way: large.peak_bytes - small.peak_bytes for way, (small, large) in told(wide.memory)}
+    data_bytes = 700 * 64 * 1024
+    assert grown["arrays in memory"] > 0.8 * data_bytes
+    assert grown["tf.data, shuffle(10_000)"] > 0.8 * data_bytes
+    assert grown["anybatch"] < 0.5 * data_bytes
+
+
+def test_memory_against_data_size_is_told_in_every_form(wide, tmp_path):
+    assert len(json.loads(wide.to_json())["memory"]) == len(wide.memory_rows()) == 6
+    wide.to_html(tmp_path / "sweep.html")
+    assert "memory against data size" in (tmp_path / "sweep.html").read_text()
 
 
 def test_a_stream_with_a_batch_of_its_own_is_batched_anew():

@@ -70,6 +70,47 @@ def test_a_slow_map_is_named_as_what_holds_the_model_back(keras, tmp_path):
     assert "map" in finding.evidence
 
 
+def centred(columns):
+    return {**columns, "x": columns["x"] - columns["x"].mean(axis=0)}
+
+
+def doubled(columns):
+    return {**columns, "x": columns["x"] * 2}
+
+
+def jittered(columns):
+    return {**columns, "x": columns["x"] + np.random.default_rng().normal(size=columns["x"].shape)}
+
+
+def test_a_map_that_depends_on_batch_mates_is_named_and_others_are_not(keras, tmp_path):
+    read = ab.read(pictures().write(tmp_path), FEATURES)
+    promised = read.map(doubled, batched=True).map(centred, batched=True).batch(60)
+    (found,) = findings_of(promised, keras, "AB507")
+    assert (str(found.severity), "map(centred, batched=True)" in found.evidence) == ("warning", True)
+    (found,) = findings_of(read.batch(60).map(centred), keras, "AB507")
+    assert str(found.severity) == "note"
+    sound = read.map(doubled, batched=True).batch(60).map(doubled).map(jittered)
+    assert findings_of(sound, keras, "AB507") == []
+
+
+def test_a_function_that_keeps_what_it_was_given_is_memory_that_grows(keras, tmp_path):
+    kept = []
+
+    def keeping(batch):
+        kept.append(np.ones(1 << 17))
+        return batch
+
+    read = ab.read(pictures().write(tmp_path), FEATURES).batch(60)
+    (found,) = findings_of(read.map(keeping), keras, "AB508")
+    assert " MiB more per step" in found.evidence
+    assert findings_of(read.map(lambda batch: batch), keras, "AB508") == []
+
+
+def findings_of(stream, keras, code):
+    found = diagnose(stream.as_supervised("x", "label"), model=model_of(keras, 4))
+    return [one for one in found.findings if one.code == code]
+
+
 def test_the_plan_is_told_where_memory_is_named(keras, tmp_path):
     data = stream_of(pictures().write(tmp_path)).as_supervised("x", "label")
     found = diagnose(data, model=model_of(keras, 4), memory="8GiB")

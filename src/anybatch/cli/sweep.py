@@ -27,6 +27,14 @@ def sweep(
     *,
     batch_sizes: Annotated[str, typer.Option(metavar="N,N,…", help="The sizes to compare.")] = "32,128,512",
     samples: Annotated[int, typer.Option(min=1, help="How many samples each size trains on.")] = 10_000,
+    data_sizes: Annotated[
+        str,
+        typer.Option(
+            metavar="N,N,…",
+            help="Also the peak memory of an epoch over so many samples, beside tf.data and plain arrays.",
+            show_default="none",
+        ),
+    ] = "",
     html: Annotated[str | None, typer.Option(metavar="FILE", help="Write a page to look at.")] = None,
     as_json: JsonOption = False,
 ) -> int:
@@ -38,7 +46,7 @@ def sweep(
     """
     from anybatch.cli.models import called
     from anybatch.doctor import sweep as compare
-    from anybatch.doctor.sweep import HEADERS
+    from anybatch.doctor.sweep import HEADERS, MEMORY_HEADERS
 
     _, data = _pair(called(built), built)
     found = compare(
@@ -46,6 +54,7 @@ def sweep(
         data,
         _sizes(batch_sizes),
         samples=samples,
+        data_sizes=_sizes(data_sizes) if data_sizes else (),
         progress=None if as_json else _tell,
     )
     if html:
@@ -55,6 +64,9 @@ def sweep(
     else:
         print_table(f"{found.samples:,} samples each", HEADERS, found.rows())
         say(found.verdict)
+        if found.memory:
+            say()
+            print_table("memory against data size", MEMORY_HEADERS, found.memory_rows())
     return FINE
 
 
@@ -68,7 +80,7 @@ def _sizes(text: str) -> list[int]:
     try:
         return [int(one) for one in text.split(",")]
     except ValueError:
-        raise ValueError(f"`{text}` is no list of batch sizes; write 32,128,512") from None
+        raise ValueError(f"`{text}` is no list of sizes; write 32,128,512") from None
 
 
 def _tell(trial: "Trial") -> None:

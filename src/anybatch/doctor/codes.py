@@ -60,6 +60,8 @@ _TITLES: dict[str, dict[str, str]] = {
         "AB504": "a batch far from the gradient noise scale",
         "AB505": "the first batch does not pass",
         "AB506": "an input that cannot keep up",
+        "AB507": "a map that depends on who else is in the batch",
+        "AB508": "memory that grows with every step",
     },
     "script: order": {
         "AB601": "batches are made without shuffling",

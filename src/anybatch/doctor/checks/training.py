@@ -5,6 +5,7 @@ from math import prod
 
 from anybatch.doctor.findings import Finding, Severity
 from anybatch.doctor.measure import Asked, Facts
+from anybatch.units import size
 
 MIX_RECORDS = ("BatchNormalization", "SpectralNormalization")
 """Layers in which a record's result depends on who else is in the batch."""
@@ -122,4 +123,49 @@ def input_too_slow(facts: Facts, _: Asked) -> Iterator[Finding]:
     )
 
 
-CHECKS = (input_mismatch, cannot_be_split, output_mismatch, noisy, first_step_fails, input_too_slow)
+def map_mixes_records(facts: Facts, _: Asked) -> Iterator[Finding]:
+    """AB507: what a map makes of a record depends on who else is in the batch."""
+    if facts.training is None or not facts.training.mixing_map:
+        return
+    promised = facts.training.mixing_map_promised
+    yield Finding(
+        "AB507",
+        Severity.WARNING if promised else Severity.NOTE,
+        "a map gives a record another value when other records are with it",
+        f"`{facts.training.mixing_map}` makes something else of two halves of a batch than of the whole"
+        + (", and `batched=True` promises that it looks at each record on its own" * promised),
+        "data = data.batch(512).map(fn)  # behind batch it sees the whole batch, always the same one"
+        if promised
+        else "data = data.map(fn, batched=True)  # with fn looking at each record on its own; then parts do",
+    )
+
+
+def memory_grows(facts: Facts, asked: Asked) -> Iterator[Finding]:
+    """AB508: more is held after every step."""
+    tried = facts.training
+    if tried is None or not tried.grown_bytes_per_step:
+        return
+    rate = size(round(tried.grown_bytes_per_step))
+    lasts = ""
+    if asked.memory_bytes:
+        lasts = f"; {size(asked.memory_bytes)} are full after "
+        lasts += f"{round(asked.memory_bytes / tried.grown_bytes_per_step):,} steps at the latest"
+    yield Finding(
+        "AB508",
+        Severity.WARNING,
+        "memory grows with every step, although the batches are the same: something keeps what has passed",
+        f"{rate} more per step, over the last {tried.watched_steps:,} of the steps that were watched{lasts}",
+        "losses.append(float(loss))  # a number; a list of tensors or batches holds all that made them",
+    )
+
+
+CHECKS = (
+    input_mismatch,
+    cannot_be_split,
+    output_mismatch,
+    noisy,
+    first_step_fails,
+    input_too_slow,
+    map_mixes_records,
+    memory_grows,
+)

@@ -134,6 +134,13 @@ class TrainingFacts:
     """How a batch would be split under the memory that there is."""
     no_plan: str = ""
     """Why there is none."""
+    mixing_map: str = ""
+    """The map that gives a record another value when others are with it."""
+    mixing_map_promised: bool = False
+    """It said `batched=True`: that it looks at each record on its own."""
+    grown_bytes_per_step: float = 0.0
+    """How much more is held after every step, if that never stops."""
+    watched_steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)

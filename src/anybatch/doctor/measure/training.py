@@ -4,7 +4,9 @@ import time
 from itertools import islice, pairwise
 from typing import Any
 
+from anybatch.doctor.measure.batch_mates import mixing_map
 from anybatch.doctor.measure.facts import TrainingFacts
+from anybatch.doctor.measure.growth import watched_growth
 from anybatch.doctor.noise import measured_noise
 from anybatch.stream import Stream
 from anybatch.train import Plan
@@ -25,6 +27,7 @@ def training_facts(model: Any, stream: Stream, memory_bytes: int | None) -> Trai
     if problem:
         return TrainingFacts(problem=problem)
     input_seconds, stage = _input_seconds(stream)
+    mixing, growth = mixing_map(stream), watched_growth(model, stream)
     split, refused = (None, "") if memory_bytes is None else _plan(model, stream, memory_bytes)
     return TrainingFacts(
         noise_scale=_noise_scale(model, batch),
@@ -33,6 +36,10 @@ def training_facts(model: Any, stream: Stream, memory_bytes: int | None) -> Trai
         slowest_stage=stage,
         plan=split,
         no_plan=refused,
+        mixing_map="" if mixing is None else mixing.described(),
+        mixing_map_promised=mixing is not None and mixing.columnwise,
+        grown_bytes_per_step=0.0 if growth is None else growth.bytes_per_step,
+        watched_steps=0 if growth is None else growth.steps,
     )
 
 

@@ -3,26 +3,36 @@
 import json
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from anybatch.doctor.sweep.judgement import recommended
+from anybatch.doctor.sweep.memory import MemoryTrial, memory_trials
 from anybatch.doctor.sweep.trials import Trial, trials
 from anybatch.units import size
 
-__all__ = ["Sweep", "Trial", "sweep"]
+__all__ = ["MemoryTrial", "Sweep", "Trial", "sweep"]
 
 HEADERS = ("batch", "updates", "samples/s", "peak", "loss", "validation loss", "noise scale")
+MEMORY_HEADERS = ("how the data comes", "samples", "peak")
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What each batch size did, and which one to take."""
+    """What each batch size did, and which one to take.
+
+    >>> small = Trial(32, 4, 900.0, 1 << 20, 0.5, None, None)
+    >>> large = Trial(64, 2, 1800.0, 2 << 20, 0.4, None, None)
+    >>> Sweep((small, large), samples=128).recommended
+    64
+    """
 
     trials: tuple[Trial, ...]
     samples: int
+    memory: tuple[MemoryTrial, ...] = ()
+    """Peak memory against the size of the data, where that was asked for."""
 
     @property
     def recommended(self) -> int:
@@ -54,6 +64,10 @@ class Sweep:
             for one in self.trials
         ]
 
+    def memory_rows(self) -> list[tuple[object, ...]]:
+        """Return a row per way and number of samples, under `MEMORY_HEADERS`."""
+        return [(one.way, one.samples, size(one.peak_bytes)) for one in self.memory]
+
     def __str__(self) -> str:
         lines = ["  ".join(f"{one!s:>15}" for one in row) for row in (HEADERS, *self.rows())]
         return "\n".join([*lines, self.verdict])
@@ -61,7 +75,13 @@ class Sweep:
     def document(self) -> dict[str, Any]:
         """Return everything for programs; what is no number is null."""
         told = [{name: _finite(value) for name, value in asdict(one).items()} for one in self.trials]
-        return {"samples": self.samples, "recommended": self.recommended, "why": self.why, "trials": told}
+        return {
+            "samples": self.samples,
+            "recommended": self.recommended,
+            "why": self.why,
+            "trials": told,
+            "memory": [asdict(one) for one in self.memory],
+        }
 
     def to_json(self) -> str:
         """Return everything for programs, as text."""
@@ -85,15 +105,30 @@ def sweep(
     *,
     samples: int,
     validation: Any = None,
+    data_sizes: Sequence[int] = (),
     progress: Callable[[Trial], None] | None = None,
 ) -> Sweep:
     """Train a fresh model at each batch size over the same number of samples, and compare.
 
     `build_model` returns a compiled model; all start from the weights of the first. `data` and `validation`
-    are streams of `(x, y)`, whose own batch is not used, or arrays. The models are thrown away.
+    are streams of `(x, y)`, whose own batch is not used, or arrays. The models are thrown away. For every one
+    of `data_sizes` the peak of an epoch over so many samples is measured as well: with anybatch, with tf.data
+    and with everything in arrays, at the recommended batch size.
+
+    >>> import keras, numpy as np
+    >>> def build():
+    ...     model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    ...     model.compile("sgd", "mse")
+    ...     return model
+    >>> found = sweep(build, (np.ones((64, 2)), np.ones((64, 1))), [8, 32], samples=64)
+    >>> [trial.batch_size for trial in found.trials], [trial.updates for trial in found.trials]
+    ([8, 32], [8, 2])
     """
     sizes = [int(one) for one in batch_sizes]
     if not sizes or min(sizes) < 1 or samples < 1:
         raise ValueError(f"batch sizes {sizes} and {samples} samples; name at least one of each, from 1 up")
     found = trials(build_model, data, sizes, samples=samples, validation=validation, progress=progress)
-    return Sweep(tuple(found), samples)
+    swept = Sweep(tuple(found), samples)
+    if not data_sizes:
+        return swept
+    return replace(swept, memory=memory_trials(build_model, data, data_sizes, batch_size=swept.recommended))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from anybatch.doctor.report import rendered
 from anybatch.doctor.report.plots import Plot
 from anybatch.doctor.sweep.judgement import judged_loss
+from anybatch.doctor.sweep.memory import MemoryTrial, told
 from anybatch.doctor.sweep.trials import Trial
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def page(sweep: "Sweep") -> str:
         looked_at=f"{len(sweep.trials)} batch sizes, {sweep.samples:,} samples each, from the same weights",
         findings=None,
         table=(HEADERS, sweep.rows()),
-        plots=_plots(sweep.trials),
+        plots=[*_plots(sweep.trials), *_memory(sweep.memory)],
         shards=(),
         document=sweep.to_json(),
     )
@@ -36,6 +37,24 @@ def _plots(trials: tuple[Trial, ...]) -> list[Plot]:
         _line(trials, "peak memory, MiB", "What training took on top.", lambda one: one.peak_bytes / 2**20),
         *_noise(trials),
     ]
+
+
+def _memory(trials: tuple[MemoryTrial, ...]) -> list[Plot]:
+    if not trials:
+        return []
+    lines = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": way,
+            "x": [one.samples for one in some],
+            "y": [one.peak_bytes / 2**20 for one in some],
+        }
+        for way, some in told(trials)
+    ]
+    layout = {"xaxis": {"title": {"text": "samples"}}, "yaxis": {"title": {"text": "peak memory, MiB"}}}
+    caption = "What one epoch takes as the data grows: streamed, only the batch counts."
+    return [Plot("memory against data size", caption, lines, layout)]
 
 
 def _line(trials: tuple[Trial, ...], name: str, caption: str, value: Callable[[Trial], float]) -> Plot:

@@ -1,0 +1,75 @@
+"""Peak memory against the size of the data: everything in arrays, tf.data with a shuffle buffer, anybatch."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from anybatch.doctor.sweep.trials import as_stream, batched
+from anybatch.memory import PeakWatch, give_back_freed
+from anybatch.stream import Stream
+from anybatch.stream.structure import joined
+
+_BUFFER = 10_000
+"""The shuffle buffer that tutorials take."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryTrial:
+    """What one way to feed a model took for so many samples."""
+
+    way: str
+    samples: int
+    peak_bytes: int
+    """What one epoch took above what the process held before, data included."""
+
+
+def memory_trials(
+    build_model: Callable[[], Any], data: Any, data_sizes: Sequence[int], *, batch_size: int
+) -> tuple[MemoryTrial, ...]:
+    """Return the peak of one epoch per way and number of samples, the smaller ones first.
+
+    A first epoch that nobody measures makes what every way needs once: traces, thread pools, slots.
+    """
+    stream, model = as_stream(data), build_model()
+    _with_anybatch(model, stream, batch_size, batch_size)
+    return tuple(
+        MemoryTrial(way, samples, _peak(feed, model, stream, samples, batch_size))
+        for way, feed in WAYS.items()
+        for samples in sorted(data_sizes)
+    )
+
+
+def _peak(feed: Callable[..., None], model: Any, stream: Stream, samples: int, batch_size: int) -> int:
+    give_back_freed()
+    with PeakWatch() as watch:
+        feed(model, stream, samples, batch_size)
+    return max(0, watch.peak_bytes - watch.before_bytes)
+
+
+def _with_arrays(model: Any, stream: Stream, samples: int, batch_size: int) -> None:
+    x, y = joined(list(batched(stream, samples, batch_size)))[:2]
+    model.fit(x, y, batch_size=batch_size, verbose=0)
+
+
+def _with_tf_data(model: Any, stream: Stream, samples: int, batch_size: int) -> None:
+    records = batched(stream, samples, batch_size).to_tf().unbatch()
+    model.fit(records.shuffle(_BUFFER).batch(batch_size).prefetch(-1), verbose=0)
+
+
+def _with_anybatch(model: Any, stream: Stream, samples: int, batch_size: int) -> None:
+    from anybatch.train import fit
+
+    fit(model, batched(stream, samples, batch_size), verbose=0)
+
+
+WAYS = {
+    "anybatch": _with_anybatch,
+    "tf.data, shuffle(10_000)": _with_tf_data,
+    "arrays in memory": _with_arrays,
+}
+
+
+def told(trials: Sequence[MemoryTrial]) -> Iterator[tuple[str, list[MemoryTrial]]]:
+    """Yield each way with its trials, the smallest data first."""
+    for way in WAYS:
+        yield way, [one for one in trials if one.way == way]

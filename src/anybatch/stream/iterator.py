@@ -10,7 +10,7 @@ from anybatch.stream.batch import Batch
 from anybatch.stream.chunk import Chunk, Stamp, State, close
 from anybatch.stream.epoch import Epoch
 from anybatch.stream.filter import Filter
-from anybatch.stream.limits import LimitMemory, Prefetch, limit_of
+from anybatch.stream.limits import LimitMemory, Prefetch, bounded, limit_of
 from anybatch.stream.order import CannotMerge, Kept, OneToOne, addressed, check_mergeable, merged
 from anybatch.stream.run import Run
 from anybatch.stream.several import Several
@@ -33,7 +33,7 @@ class Resumable:
 
     def __init__(self, stage: Stage, run: Run) -> None:
         self._stage = stage
-        self._run = run
+        self._run = bounded(run, stage)
         self._process = os.getpid()
         self._state: State = None
         # where the last element left off: made into a state when somebody asks

@@ -1,7 +1,7 @@
 """How much a stream may hold, and how far ahead it works."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anybatch.stream.ahead import prefetched
 from anybatch.stream.chunk import Chunk, State
@@ -59,6 +59,12 @@ def chain(stage: Stage) -> list[Stage]:
 
 
 def limit_of(stage: Stage) -> int:
-    """Return the lowest limit that the chain names, or the default."""
+    """Return the lowest limit that the chain names; the default if it names none."""
     limits = [one.limit_bytes for one in chain(stage) if isinstance(one, LimitMemory)]
-    return min([DEFAULT_LIMIT_BYTES, *limits])
+    return min(limits, default=DEFAULT_LIMIT_BYTES)
+
+
+def bounded(run: Run, stage: Stage) -> Run:
+    """Return a run that may hold what a stream's own limit allows, be that more than the default."""
+    limit = limit_of(stage)
+    return replace(run, limit_bytes=limit, chunk_bytes=limit)

@@ -18,6 +18,7 @@ from anybatch.stream.interop.tensorflow_generated import generated
 from anybatch.stream.interop.tensorflow_specs import Spec, bytes_of_a_batch, specs_found, specs_given
 from anybatch.stream.iterator import StreamIterator
 from anybatch.stream.layout import as_lists, named_leaves
+from anybatch.stream.limits import bounded
 from anybatch.stream.run import Run
 from anybatch.stream.stage import Endless, Stage
 from anybatch.stream.structure import Structure, as_columns, mapped
@@ -95,7 +96,7 @@ def _elements(stage: Stage, run: Run) -> Iterator[Structure]:
         with closing(StreamIterator(stage, run)) as batches:
             yield from batches
         return
-    chunks = stage.open(run, None)
+    chunks = stage.open(bounded(run, stage), None)
     try:
         for chunk in chunks:
             yield as_columns(chunk.value)

@@ -7,16 +7,18 @@ Each job is done in turns by the ordinary command, the local engine and Ray; fil
 
 import argparse
 import logging
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from anybatch import records, scale
+from anybatch.memory import tree_of
 from anybatch.units import size
 from benchmarks.datasets import DATASETS, ensure
 
@@ -71,15 +73,27 @@ def jobs(files: list[str], few: list[str]) -> dict[str, Callable[[Any, Path], An
     }
 
 
-def timed(job: Callable[[Any, Path], Any], engine: Any, folder: Path) -> tuple[float, dict[str, bytes]]:
-    """Return the seconds that a job takes, and what it has written."""
-    start = time.perf_counter()
+def processor_seconds() -> float:
+    """Return the processor time of this process and all below it: the nodes and their workers, too."""
+    spent = 0
+    for process in tree_of(os.getpid()):
+        with suppress(OSError):
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            spent += int(fields[11]) + int(fields[12])
+    return spent / os.sysconf("SC_CLK_TCK")
+
+
+def timed(
+    job: Callable[[Any, Path], Any], engine: Any, folder: Path
+) -> tuple[float, float, dict[str, bytes]]:
+    """Return the seconds that a job takes, those of processors, and what it has written."""
+    start, spent = time.perf_counter(), processor_seconds()
     job(engine, folder)
-    seconds = time.perf_counter() - start
+    seconds, spent = time.perf_counter() - start, processor_seconds() - spent
     made = folder.glob("*") if folder.exists() else ()
     written = {file.name: file.read_bytes() for file in made if not file.name.startswith(".")}
     shutil.rmtree(folder, ignore_errors=True)
-    return seconds, written
+    return seconds, spent, written
 
 
 def tasks_per_second(engine: Any, count: int = 2_000) -> float:
@@ -96,19 +110,23 @@ def compare(
 ) -> None:
     """Run one job in turns and print its rates."""
     seconds: dict[str, list[float]] = {who: [] for who in engines}
+    spent: dict[str, list[float]] = {who: [] for who in engines}
     for number in range(args.rounds + 1):
         written = []
         for who, engine in engines.items():
-            took, files = timed(job, engine, args.folder / "new")
+            took, cpu, files = timed(job, engine, args.folder / "new")
             written.append(files)
             # the first round starts workers and fills caches
             if number:
                 seconds[who].append(took)
+                spent[who].append(cpu)
         assert all(files == written[0] for files in written), f"{name}: the files differ"
     # whatever else a machine does only ever takes time: the fastest round is the one that met least of it
     rates = {who: total / min(took) for who, took in seconds.items()}
     for who, rate in rates.items():
-        spread = f"{min(seconds[who]):.2f} to {max(seconds[who]):.2f} s"
+        spread = (
+            f"{min(seconds[who]):.2f} to {max(seconds[who]):.2f} s, {min(spent[who]):.2f} s of processors"
+        )
         print(f"{name:18} {who:9} {rate / 1e9:5.2f} GB/s  {rate / rates['local']:6.1%} of local  ({spread})")
 
 

@@ -46,22 +46,27 @@ class SharedSteps(Steps):
         self._before: list[Any] = []
         self._metrics_before: list[Any] = []
         self._exchanged: Summed | None = None
+        self._spoken = False
 
     def begin(self) -> None:
         """Forget the parts of the last batch, and remember where this one began."""
         super().begin()
-        self._exchanged = None
+        self._exchanged, self._spoken = None, False
         self._before, self._metrics_before = self._by_part.taken(), self._counters.taken()
 
     def _whole_batch(self, rows: int, *, test: bool = False) -> Summed:
-        # made once: if the update that follows runs out of memory, the others will not say it all again
-        if self._exchanged is None:
-            mine = super()._whole_batch(rows) if rows else self._nothing(test)
-            try:
-                self._exchanged = self._put_together(mine)
-            except PeerLost:
-                self._by_part.put_back(self._before)
-                raise
+        # made once: whatever runs out of memory afterwards, the others will not say it all again
+        if self._exchanged is not None:
+            return self._exchanged
+        if self._spoken:
+            raise MemoryError("memory ran out while the workers put their sums together")
+        mine = super()._whole_batch(rows) if rows else self._nothing(test)
+        self._spoken = True
+        try:
+            self._exchanged = self._put_together(mine)
+        except PeerLost:
+            self._by_part.put_back(self._before)
+            raise
         return self._exchanged
 
     def _put_together(self, mine: Summed) -> Summed:

@@ -126,11 +126,14 @@ docs: $(BUILD) ## Build the documentation into build/site; a dead link is an err
 	@NO_MKDOCS_2_WARNING=1 $(VENV_PYTHON) -m mkdocs build --quiet --strict --site-dir build/site $(ARGS)
 
 .PHONY: recording
-recording: $(BUILD) ## Record the demo anew for the README
-	$(call say,"Recording the demo")
-	@rm -rf build/recording && mkdir -p build/recording
-	@cd build/recording && PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(CURDIR)/$(VENV_PYTHON) \
-		$(CURDIR)/docs/site/recording.py $(CURDIR)/docs/images/demo.svg anybatch demo --to demo
+recording: $(BUILD) ## Record the doctor anew for the README, as an animated picture
+	$(call say,"Recording")
+	@rm -rf build/recording && mkdir -p build/recording/train
+	@cd build/recording && PATH="$(CURDIR)/$(VENV)/bin:$$PATH" && export PATH && \
+		python -c 'from anybatch.cli.demo.data import *; to = Path("train"); \
+			write_sorted_digits(to); damage(min(to.glob("*.tfrecord")))' && \
+		python $(CURDIR)/docs/site/recording.py $(CURDIR)/docs/images/doctor.svg \
+			anybatch doctor 'train/*.tfrecord' --batch-size 512 --shuffle-buffer 1000
 
 .PHONY: dist
 dist: $(BUILD) ## Build wheel and sdist into dist/, and try both as a stranger would

@@ -1,6 +1,6 @@
 """Record a command in a terminal as an animated SVG: `python docs/site/recording.py FILE COMMAND…`.
 
-`make recording` records the demo for the README. The picture is text with a time for every line; it follows
+`make recording` records the doctor for the README. The picture is text with a time for every line; it follows
 the reader's light or dark page, shows everything at once to whoever wants no motion, and loads nothing.
 """
 
@@ -17,7 +17,7 @@ from html import escape
 from pathlib import Path
 
 COLUMNS, ROWS = 118, 30
-LONGEST_PAUSE_SECONDS = 1.5
+LONGEST_PAUSE_SECONDS, SHORTEST_PAUSE_SECONDS = 1.5, 0.15
 STAYS_SECONDS = 6.0
 LINE_HEIGHT, CHARACTER_WIDTH, MARGIN = 17, 7.83, 12
 
@@ -49,7 +49,7 @@ def main() -> None:
     """Run the command, show it, and write the picture."""
     file, *command = sys.argv[1:]
     lines = [Line(0.0, f"$ {shlex.join(command)}", strong=True), *heard(command)]
-    Path(file).write_text(picture(quickened(lines)), encoding="utf-8")
+    Path(file).write_text(picture(paced(lines)), encoding="utf-8")
     print(f"{file}: {len(lines)} lines, {Path(file).stat().st_size:,} bytes", file=sys.stderr)
 
 
@@ -65,7 +65,7 @@ def heard(command: Sequence[str]) -> Iterator[Line]:
         while more := _read(ours):
             *whole, rest = (rest + more).split(b"\n")
             for line in whole:
-                yield line_of(time.monotonic() - begun, line.decode(errors="replace"))
+                yield from lines_of(time.monotonic() - begun, line.decode(errors="replace"))
     os.close(ours)
     print(f"exit code {child.returncode}", file=sys.stderr)
 
@@ -78,26 +78,30 @@ def _read(terminal: int) -> bytes:
         return b""
 
 
-def line_of(seconds: float, raw: str) -> Line:
-    """Return a line as it looks in the end: what a carriage return wrote over is gone.
+def lines_of(seconds: float, raw: str) -> list[Line]:
+    """Return a line as a terminal shows it in the end: overwritten by carriage returns, cut at its width.
 
-    >>> line_of(1.0, "10 %\\r\\x1b[1m100 %\\x1b[0m\\r")
-    Line(seconds=1.0, text='100 %', strong=True)
+    >>> lines_of(1.0, "10 %\\r\\x1b[1m100 %\\x1b[0m\\r")
+    [Line(seconds=1.0, text='100 %', strong=True)]
+    >>> [len(line.text) for line in lines_of(1.0, "x" * 200)]
+    [118, 82]
     """
     visible = _OTHER_CODES.sub("", raw).rstrip("\r").rpartition("\r")[2]
     strong = any("1" in found[1].split(";") for found in _COLOURS.finditer(visible))
-    return Line(seconds, _COLOURS.sub("", visible)[:COLUMNS].rstrip(), strong)
+    text = _COLOURS.sub("", visible).rstrip()
+    rows = range(0, max(1, len(text)), COLUMNS)
+    return [Line(seconds, text[start : start + COLUMNS].rstrip(), strong) for start in rows]
 
 
-def quickened(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines without the pauses in which nothing can be seen.
+def paced(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines at a pace that can be read along: long pauses cut, bursts spread.
 
-    >>> [line.seconds for line in quickened([Line(0, "a"), Line(1, "b"), Line(60, "c")])]
-    [0.0, 1.0, 2.5]
+    >>> [line.seconds for line in paced([Line(0, "a"), Line(0, "b"), Line(60, "c")])]
+    [0.0, 0.15, 1.65]
     """
-    told, before, now = [], 0.0, 0.0
+    told, before, now = [], 0.0, -SHORTEST_PAUSE_SECONDS
     for line in lines:
-        now += min(LONGEST_PAUSE_SECONDS, line.seconds - before)
+        now += min(LONGEST_PAUSE_SECONDS, max(SHORTEST_PAUSE_SECONDS, line.seconds - before))
         before = line.seconds
         told.append(Line(round(now, 2), line.text, line.strong))
     return told

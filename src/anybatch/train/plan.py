@@ -12,13 +12,13 @@ from anybatch.memory import (
     Peaks,
     Probe,
     allowance,
-    held,
     keep_freed_blocks,
     make_peaks_predictable,
 )
 from anybatch.stream import Stream
 from anybatch.train.backends import backend_of
 from anybatch.train.inputs import FirstBatch, Source, StreamSource
+from anybatch.train.memories import HostMemory, Memory, device_memories
 from anybatch.train.plan_memory import key_of, remember, remembered
 from anybatch.train.plan_search import MARGIN, Search, Split, chosen
 from anybatch.train.plans import Plan
@@ -27,8 +27,8 @@ from anybatch.train.routes import planned
 from anybatch.train.session import Session
 from anybatch.units import parse_size, size
 
-_KEPT_BYTES: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
-"""What probing has left in this process for a model, traced steps above all: its peak has it in already."""
+_KEPT_BYTES: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
+"""By memory, what probing has left there for a model, traced steps above all: its peak has it in already."""
 
 
 class AboveLimit(AnybatchError, MemoryError):
@@ -86,7 +86,8 @@ def plan(
     """Return how `fit` would split batches of this data for this model under these limits.
 
     The first time a few small updates are made and undone, which takes seconds; what they showed is kept in
-    the user's cache folder, so that the second time takes a moment. `device_memory` is not probed yet.
+    the user's cache folder, so that the second time takes a moment. With a GPU its memory is probed too, and
+    the tighter of both decides.
 
     >>> import keras, numpy as np
     >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
@@ -101,7 +102,8 @@ def plan(
     backend.check_model(model, batch_size)
     x, y, weights = backend.unpacked(data) if isinstance(data, tuple) else (data, None, None)
     source = opened(backend, x, y, weights, batch_size=batch_size, steps=None)
-    return measured(model, source, limit_of(memory), again=isinstance(x, Stream) or y is not None)
+    again = isinstance(x, Stream) or y is not None
+    return measured(model, source, limit_of(memory), device_memory, again=again)
 
 
 def first_plan(
@@ -114,14 +116,14 @@ def first_plan(
     told = planned(source, micro_batch_size, memory, device_memory)
     orders = received_orders()
     limit: str | int | None = memory if memory is not None else (orders or Orders()).limit_bytes
-    if limit is None or device_memory is not None or micro_batch_size != "auto":
+    if (limit is None and device_memory is None) or micro_batch_size != "auto":
         return told
     if not source.repeatable or source.num_batches == 0:
         return told
     if not isinstance(source, StreamSource):
         # batches of a dataset come whole, and a second first one may take long to come
         source = FirstBatch(source, backend_of(model).row_count)
-    return measured(model, source, limit_of(limit))
+    return measured(model, source, limit_of(limit), device_memory)
 
 
 def limit_of(memory: str | int | None) -> int:
@@ -131,22 +133,43 @@ def limit_of(memory: str | int | None) -> int:
     return min(bound for bound in bounds if bound)
 
 
-def measured(model: Any, source: Source, limit_bytes: int, *, again: bool = True) -> Plan:
+def measured(
+    model: Any, source: Source, limit_bytes: int, device_memory: Any = None, *, again: bool = True
+) -> Plan:
     """Return the plan for batches of a source. `again`: they can be read more than once."""
     make_peaks_predictable()
-    held_bytes = held().counted_bytes - _KEPT_BYTES.get(model, 0)
-    if held_bytes >= limit_bytes:
-        raise AboveLimit(held_bytes, limit_bytes)
+    devices = device_memories(model, device_memory)
+    on_host = _within(model, source, HostMemory(limit_bytes), again=again)
+    on_devices = [_on(memory.name, _within(model, source, memory, again=again)) for memory in devices]
+    planned = min([on_host, *on_devices], key=lambda one: one.micro_batch_size or 0)
+    if device_memory is not None and not devices:
+        planned = _noted(planned, "device_memory changes nothing: no accelerator is there")
+    return planned
+
+
+def _within(model: Any, source: Source, memory: Memory, *, again: bool) -> Plan:
+    """Return the plan as far as one memory decides."""
+    held_bytes = memory.held_bytes() - _KEPT_BYTES.get(model, {}).get(memory.name, 0)
+    if held_bytes >= memory.limit_bytes:
+        raise AboveLimit(held_bytes, memory.limit_bytes)
     batch_size = source.batch_size
     if batch_size is None or not (again or isinstance(source, StreamSource)):
         note = "nothing was probed: this data has no batches that could be read twice"
-        return Plan(batch_size, batch_size, None, None, limit_bytes, notes=(note,))
+        return Plan(batch_size, batch_size, None, None, memory.limit_bytes, notes=(note,))
     try:
-        peaks = _peaks(model, source, batch_size, limit_bytes)
+        peaks = _peaks(model, source, batch_size, memory)
     except RanOut:
-        raise OneSampleTooLarge(held_bytes, limit_bytes) from None
-    planned = _told(model, peaks, batch_size, held_bytes, limit_bytes)
-    return _faster(planned, held_bytes) if planned.parts == 1 else planned
+        raise OneSampleTooLarge(held_bytes, memory.limit_bytes) from None
+    planned = _told(model, peaks, batch_size, held_bytes, memory.limit_bytes)
+    return _faster(planned, held_bytes) if planned.parts == 1 and not memory.name else planned
+
+
+def _on(device: str, planned: Plan) -> Plan:
+    return _noted(planned, f"the memory of {device} decides: peak and limit are there")
+
+
+def _noted(planned: Plan, note: str) -> Plan:
+    return replace(planned, notes=(*planned.notes, note))
 
 
 def _faster(planned: Plan, held_bytes: int) -> Plan:
@@ -157,35 +180,37 @@ def _faster(planned: Plan, held_bytes: int) -> Plan:
         return planned
     keep_freed_blocks()
     note = f"there is room: freed blocks are kept for speed, so the peak may be up to {size(with_kept)}"
-    return replace(planned, notes=(*planned.notes, note))
+    return _noted(planned, note)
 
 
-def _peaks(model: Any, source: Source, batch_size: int, limit_bytes: int) -> Peaks:
+def _peaks(model: Any, source: Source, batch_size: int, memory: Memory) -> Peaks:
     part = _first_part(source)
-    key = key_of(model, part)
+    key = key_of(model, part, memory.name)
     peaks = remembered(key)
     if peaks is None:
-        peaks = _probed(model, source, batch_size, limit_bytes, part)
+        peaks = _probed(model, source, batch_size, memory, part)
         remember(key, peaks)
     return peaks
 
 
-def _probed(model: Any, source: Source, batch_size: int, limit_bytes: int, part: Any) -> Peaks:
-    before_bytes = held().counted_bytes
+def _probed(model: Any, source: Source, batch_size: int, memory: Memory, part: Any) -> Peaks:
+    before_bytes = memory.held_bytes()
     backend_of(model).build(model, part)
-    with undone(model, free_bytes=limit_bytes - before_bytes) as copy_bytes:
-        prober = Prober(model, source)
+    # while a device is probed nothing is known of the host: the copy goes to the disk
+    free_on_host = 0 if memory.name else memory.limit_bytes - before_bytes
+    with undone(model, free_bytes=free_on_host) as copy_bytes:
+        prober = Prober(model, source, memory)
         # building has raised memory too; the copy of everything is there for the probes only
-        built_bytes = max(0, held().counted_bytes - copy_bytes - before_bytes)
+        built_bytes = max(0, memory.held_bytes() - copy_bytes - before_bytes)
         start = prober.warm_up()
         search = Search(
             measure=_measure(prober, built_bytes),
             batch_size=batch_size,
-            free_bytes=max(1, limit_bytes - before_bytes - copy_bytes),
+            free_bytes=max(1, memory.limit_bytes - before_bytes - copy_bytes),
             start=Probe(start.samples, start.peak_bytes + built_bytes),
         )
         peaks = search.run()
-    _KEPT_BYTES[model] = max(0, held().counted_bytes - before_bytes)
+    _KEPT_BYTES.setdefault(model, {})[memory.name] = max(0, memory.held_bytes() - before_bytes)
     return peaks
 
 

@@ -16,8 +16,8 @@ from anybatch.memory import PeakModel, Peaks
 _FORMAT = 1
 
 
-def key_of(model: Any, columns: Any) -> str:
-    """Return a text that differs where the peak may: model, loss, optimizer, shapes, versions and machine."""
+def key_of(model: Any, columns: Any, memory: str = "") -> str:
+    """Return a text that differs where the peak may: model, optimizer, shapes, versions, machine, memory."""
     optimizer = model.optimizer
     told = {
         "model": [type(model).__name__, _config(model)],
@@ -27,6 +27,7 @@ def key_of(model: Any, columns: Any) -> str:
         "loss": str(model.loss),
         "steps": [model.run_eagerly, bool(model.jit_compile)],
         "inputs": [[list(leaf.shape[1:]), str(leaf.dtype)] for leaf in _leaves(columns)],
+        "memory": memory,
         "machine": [platform.machine(), os.cpu_count(), platform.python_version(), __version__, _FORMAT],
     }
     return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:32]

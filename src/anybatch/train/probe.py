@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anybatch.handover import place
-from anybatch.memory import PeakWatch, Probe, give_back_freed, held
+from anybatch.memory import Probe, give_back_freed
 from anybatch.train.checkpoint_arrays import StoredArrays, pieces_of
 from anybatch.train.checkpoint_model import Snapshot, restore_model
 from anybatch.train.checkpoint_random import random_state, restore_random
 from anybatch.train.inputs import Part, Source
+from anybatch.train.memories import Memory
 from anybatch.train.plan_memory import cache_folder
 from anybatch.train.session import Session
 from anybatch.train.transaction import PartSize
@@ -32,10 +33,11 @@ class RanOut(Exception):
 class Prober:
     """Makes updates of any size and measures how far memory rises above where it was before the first."""
 
-    def __init__(self, model: Any, source: Source) -> None:
+    def __init__(self, model: Any, source: Source, memory: Memory) -> None:
         self._source = source
+        self._memory = memory
         self._session = Session(model, None)
-        self._base_bytes = held().counted_bytes
+        self._base_bytes = memory.held_bytes()
 
     def warm_up(self) -> Probe:
         """Make updates of next to nothing, so that all is traced, and return what they take then.
@@ -51,7 +53,7 @@ class Prober:
         """Return by how much two updates in parts of so many rows raised memory; else raise `RanOut`."""
         give_back_freed()
         size = self._session.transaction.size = PartSize(rows)
-        with PeakWatch() as watch:
+        with self._memory.watch() as watch:
             for _ in range(UPDATES):
                 self._update(rows, several)
         if size.events:

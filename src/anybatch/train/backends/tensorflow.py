@@ -7,6 +7,12 @@ from keras.src.utils import python_utils
 
 from anybatch.train.backends.keras_inputs import as_keras_casts, class_weighted, source, validation_split
 from anybatch.train.backends.tensorflow_compare import compared
+from anybatch.train.backends.tensorflow_devices import (
+    device_held_bytes,
+    device_limit_bytes,
+    device_watch,
+    devices_with_memory,
+)
 from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_between, tensors
 from anybatch.train.backends.tensorflow_findings import Findings, examined
 from anybatch.train.backends.tensorflow_steps import Steps
@@ -24,6 +30,10 @@ __all__ = [
     "check_model",
     "class_weighted",
     "compared",
+    "device_held_bytes",
+    "device_limit_bytes",
+    "device_watch",
+    "devices_with_memory",
     "epoch_logs",
     "examined",
     "finalize",

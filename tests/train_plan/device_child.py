@@ -1,0 +1,48 @@
+"""Plans and trains in a process whose tensors lie in a capped allocator, which counts as a device."""
+
+import json
+import sys
+from typing import Any
+
+
+def model() -> Any:
+    import keras
+
+    keras.utils.set_random_seed(1)
+    wide = keras.layers.Dense(4096, activation="tanh")
+    made = keras.Sequential([keras.Input((32,)), wide, keras.layers.Dense(1)])
+    made.compile("sgd", "mse")
+    return made
+
+
+def main(device_memory: str | None) -> dict[str, Any]:
+    import numpy as np
+
+    import anybatch as ab
+
+    x, y = np.ones((1024, 32), "float32"), np.ones((1024, 1), "float32")
+    trained = model()
+    found = ab.plan(trained, (x, y), batch_size=512, device_memory=device_memory)
+    history = ab.fit(trained, x, y, batch_size=512, device_memory=device_memory, verbose=0)
+    return {
+        "parts": found.parts,
+        "predicted": found.predicted_peak_bytes,
+        "limit": found.limit_bytes,
+        "notes": list(found.notes),
+        "peak": peak(),
+        "events": [event.kind for event in history.events],
+        "parts of fit": history.plan.parts,
+    }
+
+
+def peak() -> int | None:
+    import tensorflow as tf
+
+    try:
+        return int(tf.config.experimental.get_memory_info("CPU:0")["peak"])
+    except ValueError:
+        return None
+
+
+if __name__ == "__main__":
+    json.dump(main(sys.argv[1] if len(sys.argv) > 1 else None), sys.stdout)

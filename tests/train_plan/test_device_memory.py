@@ -1,0 +1,39 @@
+"""Plans for memory that is not the host's: TensorFlow's GPU allocator, run on the CPU."""
+
+import json
+import os
+import subprocess
+import sys
+
+MB = 1 << 20
+
+
+def told(tmp_path, *arguments, capped=True):
+    cap = {"TF_CPU_ALLOCATOR_USE_BFC": "1", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256"} if capped else {}
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.train_plan.device_child", *arguments],
+        env={**os.environ, **cap, "XDG_CACHE_HOME": str(tmp_path), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout)
+
+
+def test_a_batch_is_split_to_fit_into_a_device(tmp_path):
+    found = told(tmp_path, "24MiB")
+    assert found["parts"] == found["parts of fit"] > 1
+    assert found["limit"] == 24 * MB
+    assert any("CPU:0 decides" in note for note in found["notes"])
+    # probing tries other sizes too, so the peak of all is no less than that of training
+    assert found["events"] == []
+    assert found["peak"] <= 24 * MB
+    assert found["predicted"] <= 24 * MB
+
+
+def test_without_an_accelerator_its_limit_is_said_to_change_nothing(tmp_path):
+    found = told(tmp_path, "24MiB", capped=False)
+    assert found["parts"] == 1
+    assert any("no accelerator" in note for note in found["notes"])

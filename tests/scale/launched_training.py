@@ -42,8 +42,14 @@ def root_mean_square(y_true, y_pred):
 
 def table():
     random = np.random.default_rng(1)
-    x, y = random.normal(size=(ROWS, 5)), random.normal(size=(ROWS, 2))
-    weights = random.uniform(0.2, 2.0, ROWS)
+    x, y, weights = (
+        column.astype(keras.config.floatx())
+        for column in (
+            random.normal(size=(ROWS, 5)),
+            random.normal(size=(ROWS, 2)),
+            random.uniform(0.2, 2.0, ROWS),
+        )
+    )
     model = keras.Sequential(
         [
             keras.Input((5,)),

@@ -51,6 +51,10 @@ def test_fifty_kills_at_random_updates_change_nothing(tmp_path):
     assert largest_difference(results(tmp_path / "killed.npz"), results(tmp_path / "one.npz")) < EXACT
 
 
+def weights_in(file):
+    return {name: value for name, value in results(file).items() if name[-1].isdigit()}
+
+
 @pytest.mark.parametrize("workers", [2, 3])
 def test_single_precision_differs_by_rounding_alone(workers, tmp_path):
     """What several workers change is no more than three times what another order within batches changes."""
@@ -58,7 +62,7 @@ def test_single_precision_differs_by_rounding_alone(workers, tmp_path):
     assert alone(tmp_path, tmp_path / "one.npz", *single).code == 0
     assert alone(tmp_path, tmp_path / "other.npz", *single, "--reversed").code == 0
     assert launched(tmp_path, workers, tmp_path / "several.npz", *single).code == 0
-    one, other, several = (results(tmp_path / f"{name}.npz") for name in ("one", "other", "several"))
+    one, other, several = (weights_in(tmp_path / f"{name}.npz") for name in ("one", "other", "several"))
     assert largest_difference(several, one) <= 3 * largest_difference(other, one)
 
 

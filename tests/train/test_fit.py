@@ -325,3 +325,10 @@ def test_a_stream_with_class_weights_is_weighed_as_arrays_are() -> None:
         found.append(made.get_weights())
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_a_model_that_was_never_compiled_predicts() -> None:
+    made = keras.Sequential([keras.layers.Dense(2)])
+    rows = np.ones((5, 3), "float32")
+    predicted = ab.predict(made, ab.from_arrays(rows).batch(2), verbose=0)
+    np.testing.assert_allclose(predicted, made.predict(rows, verbose=0), rtol=1e-6)

@@ -193,11 +193,11 @@ def predict(
 
     >>> import keras, numpy as np
     >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1, kernel_initializer="ones")])
-    >>> model.compile("sgd", "mse")
     >>> predict(model, np.ones((2, 3)), micro_batch_size=1, verbose=0).tolist()
     [[3.0], [3.0]]
     """
     backend = backend_of(model)
+    backend.accept_uncompiled(model)
     source = opened(backend, x, None, None, batch_size=batch_size, steps=steps)
     session = Session(model, planned(source, micro_batch_size, memory, device_memory).micro_batch_size)
     epochs = Epochs(source, steps)

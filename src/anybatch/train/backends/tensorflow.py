@@ -70,12 +70,18 @@ def build(model: Any, part: Any) -> None:
     """Create every variable, so that there is something to put back when the first step fails."""
     few = tensors(rows_between(part, 0, min(2, row_count(part))))
     x, y, _ = unpacked(few)
-    if y is None and model._compile_loss is not None:  # noqa: SLF001
+    if y is None and (not model.compiled or model._compile_loss is not None):  # noqa: SLF001
         # nothing but predictions can be wanted, and the loss could not be built without labels
         if not model.built:
             predictions(model, x, training=False)
         return
     model._symbolic_build(data_batch=few)  # noqa: SLF001
+
+
+def accept_uncompiled(model: Any) -> None:
+    """Let a model predict that was never compiled, as Keras does."""
+    if not hasattr(model, "optimizer"):
+        model.optimizer = None
 
 
 def callback_list(model: Any, callbacks: Any, **options: Any) -> Any:
@@ -87,7 +93,9 @@ def callback_list(model: Any, callbacks: Any, **options: Any) -> Any:
 
 def identity(model: Any) -> tuple[Any, ...]:
     """Return what traced steps depend on: another one means tracing anew."""
-    compiled = (model.optimizer, model._compile_loss, model._compile_metrics, model._loss_tracker)  # noqa: SLF001
+    # a model that only predicts need not be compiled
+    parts = ("optimizer", "_compile_loss", "_compile_metrics", "_loss_tracker") if model.compiled else ()
+    compiled = [getattr(model, part) for part in parts]
     variables = tuple(id(variable) for variable in model.trainable_variables)
     return (*map(id, compiled), variables, model.run_eagerly, model.jit_compile)
 

@@ -9,14 +9,11 @@ import keras
 import numpy as np
 
 import anybatch as ab
-import anybatch.train.checkpoint_cadence as cadence
 
 BATCH = 512
 
 
 def main() -> None:
-    # states come often enough that the second attempt has something to continue from
-    cadence.LEAST_SECONDS = 0.1
     keras.utils.set_random_seed(1)
     layers = keras.layers
     model = keras.Sequential(

@@ -41,6 +41,7 @@ impl Template {
         example::entries(record, schema.has_lists, |level, key, value| {
             let Cow::Borrowed(value) = value else { return Err(NOT_PLAIN) };
             let Some(place) = schema.find(level, key, 0) else {
+                example::checked_key(key)?;
                 free.push(within(record, value));
                 return Ok(());
             };

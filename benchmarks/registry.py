@@ -56,6 +56,13 @@ CONTENDERS: dict[str, Contender] = {
     contender.name: contender
     for contender in (
         Contender("tf.data usual", "tf_data:usual", "peer", "ordered", "parse_single_example, then batch"),
+        Contender(
+            "tf.data vectorised",
+            "tf_data:vectorised",
+            "peer",
+            "any_order",
+            "interleave, batch, parse",
+        ),
         Contender("tf.data best", "tf_data:best", "peer", "any_order", "any order, AUTOTUNE"),
         Contender(
             "tf.data best, fixed", "tf_data:best_fixed", "peer", "any_order", "any order, a call per core"

@@ -44,6 +44,20 @@ def best(job: Job) -> BatchAttempt:
     return _any_order(job, calls=AUTOTUNE, ready_batches=AUTOTUNE)
 
 
+def vectorised(job: Job) -> BatchAttempt:
+    """Read shards side by side, batch, then parse whole batches: what tf.data's own guide advises."""
+    parse = batch_parser(fields_of(job))
+    options = tf.data.Options()
+    options.deterministic = False
+
+    def describe(shards: Sequence[str]) -> Any:
+        batches = side_by_side_records(shards).batch(job.batch, num_parallel_calls=AUTOTUNE)
+        parsed = batches.map(parse, num_parallel_calls=AUTOTUNE, deterministic=False)
+        return parsed.prefetch(AUTOTUNE).with_options(options)
+
+    return attempt(job, describe)
+
+
 def best_fixed(job: Job) -> BatchAttempt:
     """Do the same with one call per core from the start, since AUTOTUNE takes a while to get there."""
     return _any_order(job, calls=cores(), ready_batches=4)
@@ -56,13 +70,8 @@ def best_shuffled(job: Job) -> BatchAttempt:
     options.deterministic = False
 
     def describe(shards: Sequence[str]) -> Any:
-        records = tf.data.Dataset.from_tensor_slices(list(shards)).interleave(
-            lambda file: tf.data.TFRecordDataset(file, buffer_size=BUFFER_BYTES),
-            cycle_length=min(16, len(shards)),
-            num_parallel_calls=AUTOTUNE,
-            deterministic=False,
-        )
-        batches = records.shuffle(SHUFFLE_RECORDS).batch(job.batch, num_parallel_calls=AUTOTUNE)
+        records = side_by_side_records(shards).shuffle(SHUFFLE_RECORDS)
+        batches = records.batch(job.batch, num_parallel_calls=AUTOTUNE)
         parsed = batches.map(parse, num_parallel_calls=AUTOTUNE, deterministic=False)
         return parsed.prefetch(AUTOTUNE).with_options(options)
 
@@ -90,6 +99,16 @@ def count_records(shards: Sequence[str]) -> Proof:
     """Return how many records there are, by reading all of them inside tf.data, batch by batch."""
     batches = side_by_side(shards, COUNTED_AT_ONCE, AUTOTUNE)
     return {"records": int(batches.reduce(np.int64(0), lambda seen, batch: seen + tf.size(batch, tf.int64)))}
+
+
+def side_by_side_records(shards: Sequence[str]) -> Any:
+    """Read shards at the same time, record by record; they come in any order."""
+    return tf.data.Dataset.from_tensor_slices(list(shards)).interleave(
+        lambda file: tf.data.TFRecordDataset(file, buffer_size=BUFFER_BYTES),
+        cycle_length=min(16, len(shards)),
+        num_parallel_calls=AUTOTUNE,
+        deterministic=False,
+    )
 
 
 def side_by_side(shards: Sequence[str], batch: int, calls: int) -> Any:

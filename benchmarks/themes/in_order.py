@@ -4,6 +4,7 @@ from benchmarks.registry import Case, Theme, contenders
 
 EVERYBODY = contenders(
     "tf.data usual",
+    "tf.data vectorised",
     "tf.data best",
     "tf.data best, fixed",
     "tf.data best in order",

@@ -76,7 +76,7 @@ test: lint test-rust docs test-python ## Run every check that has to pass: lint,
 .PHONY: test-rust
 test-rust: $(BUILD) ## Run the tests of the Rust core
 	$(call say,"Running the Rust tests")
-	@cargo test --release --locked --quiet -p anybatch-core
+	@cargo test --profile quick --locked --quiet -p anybatch-core
 
 .PHONY: test-python
 test-python: $(BUILD) ## Run the Python tests and the examples in docstrings

@@ -60,6 +60,7 @@ def test_trying_a_model_leaves_its_weights_as_they_were(keras, tmp_path):
     assert all(np.array_equal(one, other) for one, other in zip(before, model.get_weights(), strict=True))
 
 
+@pytest.mark.soak
 def test_a_slow_map_is_named_as_what_holds_the_model_back(keras, tmp_path):
     def slow(batch):
         time.sleep(1)

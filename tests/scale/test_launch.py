@@ -35,6 +35,7 @@ def test_three_workers_make_the_updates_of_one_process(one_process, tmp_path):
     assert_alike(tmp_path / "three.npz", one_process)
 
 
+@pytest.mark.soak
 def test_two_workers_of_a_cluster_that_sets_tf_config_make_them_too(one_process, tmp_path):
     addresses = LocalPlaces().addresses(2)
     arguments = [tmp_path / "two.npz", *LAWS, "--parts", "5,30"]

@@ -18,7 +18,7 @@ use anybatch_core::index::Index;
 use anybatch_core::scan::{Check, Scan};
 use anybatch_core::schema::{Dtype, Fallback, Field, Form, Schema};
 use anybatch_core::sidecar;
-use anybatch_core::survey::Survey;
+use anybatch_core::survey::{Seen, Survey};
 
 /// Records and damage together are the whole file, in order and without overlap.
 pub fn framing(bytes: &[u8]) {
@@ -87,15 +87,36 @@ pub fn sequence_example(bytes: &[u8]) {
 
 fn decoded(bytes: &[u8], level: Level) {
     let records: Vec<_> = bytes.split(|byte| *byte == 0xfe).take(8).collect();
-    for record in &records {
-        let mut survey = Survey::default();
-        survey.add(record);
-        assert_eq!(survey.records, 1);
-    }
+    records.iter().for_each(|record| surveyed(record));
     // a record with few features is plain only for who asks for few
     let fields = every_kind(level);
     for fields in [fields.clone(), fields[..1].to_vec(), fields[4..5].to_vec(), fields[5..6].to_vec()] {
         remembering(&records, &Schema::new(fields).expect("a schema"));
+    }
+}
+
+const TIMES: u64 = 3;
+
+/// A record counts the same however often it was met, though a layout is used when it comes for the third time.
+fn surveyed(record: &[u8]) {
+    let [once, often] = [1, TIMES].map(|times| {
+        let mut survey = Survey::default();
+        (0..times).for_each(|_| survey.add(record));
+        survey
+    });
+    assert_eq!((often.records, often.malformed), (TIMES, TIMES * once.malformed));
+    for level in [Level::Context, Level::Lists] {
+        let times = |(name, seen): (&str, &Seen)| {
+            let mut seen = seen.clone();
+            seen.present *= TIMES;
+            seen.not_finite *= TIMES;
+            seen.kinds = seen.kinds.map(|records| records * TIMES);
+            (name.to_owned(), seen)
+        };
+        let expected: Vec<_> = once.features(level).into_iter().map(times).collect();
+        let found: Vec<_> =
+            often.features(level).into_iter().map(|(n, seen)| (n.to_owned(), seen.clone())).collect();
+        assert_eq!(format!("{found:?}"), format!("{expected:?}"));
     }
 }
 

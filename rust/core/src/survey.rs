@@ -1,82 +1,19 @@
 //! What the features of many records have in common: kinds, counts, sizes and ranges.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
-use std::ops;
 
-use crate::example::{self, Kind, Level};
-use crate::template::{between, within};
-use crate::wire::{Malformed, Parsed, varint};
+use crate::example::{self, Level};
+use crate::template::{NOT_PLAIN, Template, Templates};
+use crate::wire::Parsed;
+
+mod seen;
+
+pub use seen::{Range, Seen};
 
 /// More names than any schema has: a bound on what hostile records can make us remember.
 const MOST_NAMES: usize = 10_000;
-/// Layouts that are remembered: labels of one and of two bytes, keys in one order and in another.
-const REMEMBERED: usize = 4;
-/// After so many records in a row that were like none before, looking for layouts is seldom worth it.
-const PATIENCE: u32 = 16;
 /// Parsing a large record costs nothing beside reading it.
-const LARGEST_LAYOUT: usize = 64 << 10;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
-pub struct Range<T> {
-    pub low: T,
-    pub high: T,
-}
-
-fn widen<T: Copy + PartialOrd>(range: &mut Option<Range<T>>, value: T) {
-    *range = Some(match *range {
-        None => Range { low: value, high: value },
-        Some(Range { low, high }) => Range {
-            low: if value < low { value } else { low },
-            high: if value > high { value } else { high },
-        },
-    });
-}
-
-fn join<T: Copy + PartialOrd>(mine: &mut Option<Range<T>>, theirs: Option<Range<T>>) {
-    if let Some(Range { low, high }) = theirs {
-        widen(mine, low);
-        widen(mine, high);
-    }
-}
-
-/// How many of some little-endian floats are finite, and their range.
-fn finite_range(values: &[[u8; 4]]) -> (u64, Option<Range<f32>>) {
-    const EXPONENT: i32 = 0x7f80_0000;
-    let (mut finite, mut low, mut high) = (0_u32, i32::MAX, i32::MIN);
-    // whole numbers in the order of the floats: those the compiler folds several at a time
-    for bits in values.iter().map(|bytes| i32::from_le_bytes(*bytes)) {
-        let is_finite = bits & EXPONENT != EXPONENT;
-        let key = ordered(bits);
-        finite += u32::from(is_finite);
-        low = low.min(if is_finite { key } else { i32::MAX });
-        high = high.max(if is_finite { key } else { i32::MIN });
-    }
-    let float = |key| f32::from_bits(ordered(key).cast_unsigned());
-    (u64::from(finite), (finite > 0).then(|| Range { low: float(low), high: float(high) }))
-}
-
-/// A float's bits as a number that is larger where the float is, and back again.
-fn ordered(bits: i32) -> i32 {
-    bits ^ ((bits >> 31) & i32::MAX)
-}
-
-/// One feature over all records that were looked at.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Seen {
-    /// Records in which it has a kind.
-    pub present: u64,
-    /// Records by kind: bytes, float, int64.
-    pub kinds: [u64; 3],
-    /// Values per record, or per step of a feature list.
-    pub counts: Option<Range<u64>>,
-    pub steps: Option<Range<u64>>,
-    /// Bytes per bytes value.
-    pub sizes: Option<Range<u64>>,
-    pub floats: Option<Range<f32>>,
-    pub ints: Option<Range<i64>>,
-    pub not_finite: u64,
-}
+const LARGEST_TEMPLATE: usize = 64 << 10;
 
 /// What the records that were looked at hold. Looking at one more that holds nothing new allocates nothing.
 #[derive(Debug, Default)]
@@ -85,20 +22,28 @@ pub struct Survey {
     /// Records that are no `tf.train.Example`.
     pub malformed: u64,
     names: Names,
-    layouts: Layouts,
+    templates: Templates,
 }
 
 impl Survey {
     pub fn add(&mut self, record: &[u8]) {
         self.records += 1;
-        if self.layouts.fitting(record).is_some_and(|layout| self.names.fill(layout, record).is_ok()) {
+        if self.templates.fitting(record).is_some_and(|like| self.names.fill(like, record).is_ok()) {
             return;
         }
         // an Example may carry an unknown field where a SequenceExample has its lists
         if self.names.look_at(record, true).is_ok() {
-            self.layouts.learn(record, &self.names);
+            self.learn(record);
         } else if self.names.look_at(record, false).is_err() {
             self.malformed += 1;
+        }
+    }
+
+    fn learn(&mut self, record: &[u8]) {
+        if record.len() <= LARGEST_TEMPLATE {
+            self.templates.learn(record, || {
+                Template::of(record, true, |level, key| self.names.known_place(level, key))
+            });
         }
     }
 
@@ -120,84 +65,6 @@ struct Named {
     now: Seen,
     /// The last look that met it.
     look: u64,
-}
-
-/// A record's layout: which bytes any record like it has in common with it, and where its values are.
-#[derive(Debug)]
-struct Layout {
-    record: Vec<u8>,
-    fixed: Vec<ops::Range<usize>>,
-    slots: Vec<Slot>,
-}
-
-/// Where one name's values lie within a record.
-#[derive(Debug)]
-struct Slot {
-    place: usize,
-    kind: Kind,
-    values: ops::Range<usize>,
-}
-
-const NOT_PLAIN: Malformed = Malformed("not laid out plainly");
-
-impl Layout {
-    /// The layout of a sound record, if it is plain: every key once, with all its values in one piece.
-    fn of(record: &[u8], names: &Names) -> Option<Self> {
-        let mut slots: Vec<Slot> = Vec::new();
-        example::entries(record, true, |level, key, value| {
-            let (Level::Context, Cow::Borrowed(value)) = (level, value) else { return Err(NOT_PLAIN) };
-            let key = example::checked_key(key)?;
-            let place = *names.places[level as usize].get(key).ok_or(NOT_PLAIN)?;
-            let Some((kind, Cow::Borrowed(list))) = example::feature(level, value)? else {
-                return Err(NOT_PLAIN);
-            };
-            let values = within(record, example::only_value(level, kind, list)?.ok_or(NOT_PLAIN)?);
-            let twice = slots.iter().any(|slot| slot.place == place);
-            slots.push(Slot { place, kind, values });
-            if twice { Err(NOT_PLAIN) } else { Ok(()) }
-        })
-        .ok()?;
-        let free = slots.iter().map(|slot| slot.values.clone()).collect();
-        Some(Layout { record: record.to_vec(), fixed: between(free, record.len()), slots })
-    }
-
-    fn fits(&self, record: &[u8]) -> bool {
-        record.len() == self.record.len()
-            && self.fixed.iter().all(|range| record[range.clone()] == self.record[range.clone()])
-    }
-}
-
-/// The layouts of records seen lately: most records differ from others in nothing but their values.
-#[derive(Debug, Default)]
-struct Layouts {
-    known: Vec<Layout>,
-    next: usize,
-    misses: u32,
-}
-
-impl Layouts {
-    fn fitting(&mut self, record: &[u8]) -> Option<&Layout> {
-        let found = self.known.iter().find(|layout| layout.fits(record));
-        if found.is_some() {
-            self.misses = 0;
-        }
-        found
-    }
-
-    fn learn(&mut self, record: &[u8], names: &Names) {
-        self.misses = self.misses.saturating_add(1);
-        if record.len() > LARGEST_LAYOUT || (self.misses > PATIENCE && !self.misses.is_multiple_of(PATIENCE))
-        {
-            return;
-        }
-        if let Some(layout) = Layout::of(record, names) {
-            self.next = (self.next + 1) % REMEMBERED;
-            match self.known.get_mut(self.next) {
-                Some(place) => *place = layout,
-                None => self.known.push(layout),
-            }
-        }
-    }
 }
 
 #[derive(Debug, Default)]
@@ -226,15 +93,22 @@ impl Names {
     }
 
     /// Count a record of a known layout. Only packed numbers can still be wrong: then nothing is counted.
-    fn fill(&mut self, layout: &Layout, record: &[u8]) -> Parsed<()> {
-        for slot in &layout.slots {
+    fn fill(&mut self, like: &Template, record: &[u8]) -> Parsed<()> {
+        for slot in &like.slots {
             self.known[slot.place].now = Seen::of_values(slot.kind, &record[slot.values.clone()])?;
         }
-        for slot in &layout.slots {
+        for slot in &like.slots {
             let named = &mut self.known[slot.place];
             named.seen.merge(&named.now);
         }
         Ok(())
+    }
+
+    /// The number of a name outside feature lists; every one has to be known, as every one counts.
+    fn known_place(&self, level: Level, key: &[u8]) -> Parsed<Option<usize>> {
+        let places = &self.places[Level::Context as usize];
+        let known = (level == Level::Context).then(|| places.get(example::checked_key(key).ok()?)).flatten();
+        known.map(|place| Some(*place)).ok_or(NOT_PLAIN)
     }
 
     /// The last of two equal keys wins, so nothing counts before the record's end.
@@ -291,125 +165,9 @@ impl Names {
     }
 }
 
-impl Seen {
-    /// One record's packed numbers, or its one bytes value.
-    fn of_values(kind: Kind, values: &[u8]) -> Parsed<Self> {
-        let mut one = Seen { present: 1, ..Seen::default() };
-        one.kinds[kind as usize] = 1;
-        let count = one.add_values(kind, values)?;
-        widen(&mut one.counts, count);
-        Ok(one)
-    }
-
-    /// Add packed numbers or one bytes value, and return how many values these are.
-    fn add_values(&mut self, kind: Kind, values: &[u8]) -> Parsed<u64> {
-        match kind {
-            Kind::Bytes => widen(&mut self.sizes, values.len() as u64),
-            Kind::Floats => return Ok(self.add_floats(values)),
-            Kind::Ints => return self.add_ints(values),
-        }
-        Ok(1)
-    }
-
-    /// The same for a list in several pieces, or without any.
-    fn add_pieces(&mut self, level: Level, kind: Kind, list: &[u8]) -> Parsed<u64> {
-        let mut count = 0;
-        match kind {
-            Kind::Bytes => example::byte_strings(level, list, |value| {
-                count += 1;
-                widen(&mut self.sizes, value.len() as u64);
-            })?,
-            Kind::Floats => example::floats(level, list, |packed| count += self.add_floats(packed))?,
-            Kind::Ints => example::ints(level, list, |value| {
-                count += 1;
-                widen(&mut self.ints, value);
-            })?,
-        }
-        Ok(count)
-    }
-
-    /// Add little-endian floats, and return how many there are.
-    fn add_floats(&mut self, packed: &[u8]) -> u64 {
-        let values = packed.as_chunks::<4>().0;
-        let count = values.len() as u64;
-        let (finite, range) = finite_range(values);
-        self.not_finite += count - finite;
-        join(&mut self.floats, range);
-        count
-    }
-
-    /// Add packed whole numbers, and return how many there are.
-    fn add_ints(&mut self, mut packed: &[u8]) -> Parsed<u64> {
-        let (mut count, mut low, mut high) = (0, i64::MAX, i64::MIN);
-        while !packed.is_empty() {
-            let value = varint(&mut packed)?.cast_signed();
-            (count, low, high) = (count + 1, low.min(value), high.max(value));
-        }
-        if count > 0 {
-            join(&mut self.ints, Some(Range { low, high }));
-        }
-        Ok(count)
-    }
-
-    fn look_at_list(&mut self, list: &[u8]) -> Parsed<()> {
-        let mut steps = 0;
-        example::steps(list, |feature| {
-            steps += 1;
-            self.look_at_feature(Level::Lists, feature)
-        })?;
-        self.present = 1;
-        widen(&mut self.steps, steps);
-        Ok(())
-    }
-
-    fn look_at_feature(&mut self, level: Level, feature: &[u8]) -> Parsed<()> {
-        let Some((kind, list)) = example::feature(level, feature)? else {
-            // no step of a list is ever missing: this one has no values
-            if level == Level::Lists {
-                widen(&mut self.counts, 0);
-            }
-            return Ok(());
-        };
-        let count = match example::only_value(level, kind, &list)? {
-            Some(values) => self.add_values(kind, values)?,
-            None => self.add_pieces(level, kind, &list)?,
-        };
-        self.present = 1;
-        self.kinds[kind as usize] = 1;
-        widen(&mut self.counts, count);
-        Ok(())
-    }
-
-    fn merge(&mut self, other: &Seen) {
-        self.present += other.present;
-        self.not_finite += other.not_finite;
-        for (mine, theirs) in self.kinds.iter_mut().zip(other.kinds) {
-            *mine += theirs;
-        }
-        join(&mut self.counts, other.counts);
-        join(&mut self.steps, other.steps);
-        join(&mut self.sizes, other.sizes);
-        join(&mut self.floats, other.floats);
-        join(&mut self.ints, other.ints);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn little_endian(values: &[f32]) -> Vec<[u8; 4]> {
-        values.iter().map(|value| value.to_le_bytes()).collect()
-    }
-
-    #[test]
-    fn the_range_is_that_of_the_finite_floats() {
-        let values = [1.5, -2.0, f32::NAN, f32::INFINITY, -f32::INFINITY, f32::MIN_POSITIVE, -0.5];
-        assert_eq!(finite_range(&little_endian(&values)), (4, Some(Range { low: -2.0, high: 1.5 })));
-        assert_eq!(finite_range(&little_endian(&[f32::NAN])), (0, None));
-        let ends = [f32::MAX, f32::MIN];
-        assert_eq!(finite_range(&little_endian(&ends)), (2, Some(Range { low: f32::MIN, high: f32::MAX })));
-    }
 
     fn entry(key: u8, feature: &[u8]) -> Vec<u8> {
         let value = [&[0x0a, 1, key, 0x12, feature.len() as u8], feature].concat();
@@ -442,10 +200,10 @@ mod tests {
         for record in &records {
             seasoned.add(record);
         }
-        assert!(!seasoned.layouts.known.is_empty());
+        assert!(seasoned.templates.fitting(&records[0]).is_some());
         let mut expected = Survey::default();
         for record in &records {
-            expected.layouts = Layouts::default();
+            expected.templates = Templates::default();
             expected.add(record);
         }
         assert_eq!((seasoned.records, seasoned.malformed), (5, 1));

@@ -4,9 +4,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::example::{self, Kind};
-use crate::schema::Schema;
-use crate::wire::Malformed;
+use crate::example::{self, Kind, Level};
+use crate::wire::{Malformed, Parsed};
 
 /// Layouts that are remembered: labels of one and of two bytes, keys in one order and in another.
 const REMEMBERED: usize = 4;
@@ -14,8 +13,10 @@ const REMEMBERED: usize = 4;
 const PATIENCE: u32 = 64;
 
 /// Where one key's values lie within a record.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Slot {
+    /// The key's number, for whoever reads the record.
+    pub place: usize,
     pub kind: Kind,
     /// The whole list, and within it its packed numbers or its one bytes value.
     pub list: Range<usize>,
@@ -27,21 +28,25 @@ pub(crate) struct Slot {
 pub(crate) struct Template {
     record: Vec<u8>,
     fixed: Vec<Range<usize>>,
-    /// One per key of the schema.
+    /// By place.
     pub slots: Vec<Slot>,
 }
 
-const NOT_PLAIN: Malformed = Malformed("not laid out plainly");
+/// Why a record is no template for others.
+pub(crate) const NOT_PLAIN: Malformed = Malformed("not laid out plainly");
 
 impl Template {
-    /// The layout of a sound record, if it is plain: every key there, once, with all values in one piece.
-    fn of(schema: &Schema, record: &[u8]) -> Option<Self> {
-        let mut slots = vec![None; schema.keys.len()];
-        let mut free = Vec::new();
-        example::entries(record, schema.has_lists, |level, key, value| {
+    /// The layout of a sound record, if it is plain: every key once, with all its values in one piece. `place`
+    /// numbers the keys; what lies under one without a number can be anything.
+    pub fn of(
+        record: &[u8],
+        lists: bool,
+        place: impl Fn(Level, &[u8]) -> Parsed<Option<usize>>,
+    ) -> Option<Self> {
+        let (mut slots, mut free) = (Vec::new(), Vec::new());
+        example::entries(record, lists, |level, key, value| {
             let Cow::Borrowed(value) = value else { return Err(NOT_PLAIN) };
-            let Some(place) = schema.find(level, key, 0) else {
-                example::checked_key(key)?;
+            let Some(place) = place(level, key)? else {
                 free.push(within(record, value));
                 return Ok(());
             };
@@ -50,12 +55,13 @@ impl Template {
             };
             let values = within(record, example::only_value(level, kind, list)?.ok_or(NOT_PLAIN)?);
             free.push(values.clone());
-            let slot = Slot { kind, list: within(record, list), values };
-            slots[place].replace(slot).map_or(Ok(()), |_| Err(NOT_PLAIN))
+            slots.push(Slot { place, kind, list: within(record, list), values });
+            Ok(())
         })
         .ok()?;
-        let slots = slots.into_iter().collect::<Option<Vec<_>>>()?;
-        Some(Template { record: record.to_vec(), fixed: between(free, record.len()), slots })
+        slots.sort_unstable_by_key(|slot| slot.place);
+        let once = slots.windows(2).all(|pair| pair[0].place != pair[1].place);
+        once.then(|| Template { record: record.to_vec(), fixed: between(free, record.len()), slots })
     }
 
     fn fits(&self, record: &[u8]) -> bool {
@@ -82,17 +88,17 @@ impl Templates {
         found
     }
 
-    /// Take note of a record that was like none of those known.
-    pub fn learn(&mut self, schema: &Schema, record: &[u8]) {
+    /// Take note of a record that was like none of those known; `made` is asked now and then only.
+    pub fn learn(&mut self, record: &[u8], made: impl FnOnce() -> Option<Template>) {
         self.misses = self.misses.saturating_add(1);
-        if schema.has_lists || (self.misses > PATIENCE && !self.misses.is_multiple_of(PATIENCE)) {
+        if self.misses > PATIENCE && !self.misses.is_multiple_of(PATIENCE) {
             return;
         }
         self.next = (self.next + 1) % REMEMBERED;
         // a length that never comes again promises nothing
         if !self.lengths.contains(&record.len()) {
             self.lengths[self.next] = record.len();
-        } else if let Some(template) = Template::of(schema, record) {
+        } else if let Some(template) = made() {
             match self.known.get_mut(self.next) {
                 Some(place) => *place = template,
                 None => self.known.push(template),
@@ -102,13 +108,13 @@ impl Templates {
 }
 
 /// Where `part` lies in the record that it is a part of.
-pub(crate) fn within(record: &[u8], part: &[u8]) -> Range<usize> {
+fn within(record: &[u8], part: &[u8]) -> Range<usize> {
     let start = part.as_ptr().addr().saturating_sub(record.as_ptr().addr()).min(record.len());
     start..(start + part.len()).min(record.len())
 }
 
 /// What lies between the ranges.
-pub(crate) fn between(mut ranges: Vec<Range<usize>>, end: usize) -> Vec<Range<usize>> {
+fn between(mut ranges: Vec<Range<usize>>, end: usize) -> Vec<Range<usize>> {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     let mut from = 0;
     let mut gaps = Vec::with_capacity(ranges.len() + 1);

@@ -1,0 +1,186 @@
+//! One feature: how often, of which kinds, how many values, between which bounds.
+
+use crate::example::{self, Kind, Level};
+use crate::wire::{Parsed, varint};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub struct Range<T> {
+    pub low: T,
+    pub high: T,
+}
+
+fn widen<T: Copy + PartialOrd>(range: &mut Option<Range<T>>, value: T) {
+    *range = Some(match *range {
+        None => Range { low: value, high: value },
+        Some(Range { low, high }) => Range {
+            low: if value < low { value } else { low },
+            high: if value > high { value } else { high },
+        },
+    });
+}
+
+fn join<T: Copy + PartialOrd>(mine: &mut Option<Range<T>>, theirs: Option<Range<T>>) {
+    if let Some(Range { low, high }) = theirs {
+        widen(mine, low);
+        widen(mine, high);
+    }
+}
+
+/// How many of some little-endian floats are finite, and their range.
+fn finite_range(values: &[[u8; 4]]) -> (u64, Option<Range<f32>>) {
+    const EXPONENT: i32 = 0x7f80_0000;
+    let (mut finite, mut low, mut high) = (0_u32, i32::MAX, i32::MIN);
+    // whole numbers in the order of the floats: those the compiler folds several at a time
+    for bits in values.iter().map(|bytes| i32::from_le_bytes(*bytes)) {
+        let is_finite = bits & EXPONENT != EXPONENT;
+        let key = ordered(bits);
+        finite += u32::from(is_finite);
+        low = low.min(if is_finite { key } else { i32::MAX });
+        high = high.max(if is_finite { key } else { i32::MIN });
+    }
+    let float = |key| f32::from_bits(ordered(key).cast_unsigned());
+    (u64::from(finite), (finite > 0).then(|| Range { low: float(low), high: float(high) }))
+}
+
+/// A float's bits as a number that is larger where the float is, and back again.
+fn ordered(bits: i32) -> i32 {
+    bits ^ ((bits >> 31) & i32::MAX)
+}
+
+/// One feature over all records that were looked at.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Seen {
+    /// Records in which it has a kind.
+    pub present: u64,
+    /// Records by kind: bytes, float, int64.
+    pub kinds: [u64; 3],
+    /// Values per record, or per step of a feature list.
+    pub counts: Option<Range<u64>>,
+    pub steps: Option<Range<u64>>,
+    /// Bytes per bytes value.
+    pub sizes: Option<Range<u64>>,
+    pub floats: Option<Range<f32>>,
+    pub ints: Option<Range<i64>>,
+    pub not_finite: u64,
+}
+
+impl Seen {
+    /// One record's packed numbers, or its one bytes value.
+    pub(super) fn of_values(kind: Kind, values: &[u8]) -> Parsed<Self> {
+        let mut one = Seen { present: 1, ..Seen::default() };
+        one.kinds[kind as usize] = 1;
+        let count = one.add_values(kind, values)?;
+        widen(&mut one.counts, count);
+        Ok(one)
+    }
+
+    /// Add packed numbers or one bytes value, and return how many values these are.
+    fn add_values(&mut self, kind: Kind, values: &[u8]) -> Parsed<u64> {
+        match kind {
+            Kind::Bytes => widen(&mut self.sizes, values.len() as u64),
+            Kind::Floats => return Ok(self.add_floats(values)),
+            Kind::Ints => return self.add_ints(values),
+        }
+        Ok(1)
+    }
+
+    /// The same for a list in several pieces, or without any.
+    fn add_pieces(&mut self, level: Level, kind: Kind, list: &[u8]) -> Parsed<u64> {
+        let mut count = 0;
+        match kind {
+            Kind::Bytes => example::byte_strings(level, list, |value| {
+                count += 1;
+                widen(&mut self.sizes, value.len() as u64);
+            })?,
+            Kind::Floats => example::floats(level, list, |packed| count += self.add_floats(packed))?,
+            Kind::Ints => example::ints(level, list, |value| {
+                count += 1;
+                widen(&mut self.ints, value);
+            })?,
+        }
+        Ok(count)
+    }
+
+    /// Add little-endian floats, and return how many there are.
+    fn add_floats(&mut self, packed: &[u8]) -> u64 {
+        let values = packed.as_chunks::<4>().0;
+        let count = values.len() as u64;
+        let (finite, range) = finite_range(values);
+        self.not_finite += count - finite;
+        join(&mut self.floats, range);
+        count
+    }
+
+    /// Add packed whole numbers, and return how many there are.
+    fn add_ints(&mut self, mut packed: &[u8]) -> Parsed<u64> {
+        let (mut count, mut low, mut high) = (0, i64::MAX, i64::MIN);
+        while !packed.is_empty() {
+            let value = varint(&mut packed)?.cast_signed();
+            (count, low, high) = (count + 1, low.min(value), high.max(value));
+        }
+        if count > 0 {
+            join(&mut self.ints, Some(Range { low, high }));
+        }
+        Ok(count)
+    }
+
+    pub(super) fn look_at_list(&mut self, list: &[u8]) -> Parsed<()> {
+        let mut steps = 0;
+        example::steps(list, |feature| {
+            steps += 1;
+            self.look_at_feature(Level::Lists, feature)
+        })?;
+        self.present = 1;
+        widen(&mut self.steps, steps);
+        Ok(())
+    }
+
+    pub(super) fn look_at_feature(&mut self, level: Level, feature: &[u8]) -> Parsed<()> {
+        let Some((kind, list)) = example::feature(level, feature)? else {
+            // no step of a list is ever missing: this one has no values
+            if level == Level::Lists {
+                widen(&mut self.counts, 0);
+            }
+            return Ok(());
+        };
+        let count = match example::only_value(level, kind, &list)? {
+            Some(values) => self.add_values(kind, values)?,
+            None => self.add_pieces(level, kind, &list)?,
+        };
+        self.present = 1;
+        self.kinds[kind as usize] = 1;
+        widen(&mut self.counts, count);
+        Ok(())
+    }
+
+    pub(super) fn merge(&mut self, other: &Seen) {
+        self.present += other.present;
+        self.not_finite += other.not_finite;
+        for (mine, theirs) in self.kinds.iter_mut().zip(other.kinds) {
+            *mine += theirs;
+        }
+        join(&mut self.counts, other.counts);
+        join(&mut self.steps, other.steps);
+        join(&mut self.sizes, other.sizes);
+        join(&mut self.floats, other.floats);
+        join(&mut self.ints, other.ints);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn little_endian(values: &[f32]) -> Vec<[u8; 4]> {
+        values.iter().map(|value| value.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn the_range_is_that_of_the_finite_floats() {
+        let values = [1.5, -2.0, f32::NAN, f32::INFINITY, -f32::INFINITY, f32::MIN_POSITIVE, -0.5];
+        assert_eq!(finite_range(&little_endian(&values)), (4, Some(Range { low: -2.0, high: 1.5 })));
+        assert_eq!(finite_range(&little_endian(&[f32::NAN])), (0, None));
+        let ends = [f32::MAX, f32::MIN];
+        assert_eq!(finite_range(&little_endian(&ends)), (2, Some(Range { low: f32::MIN, high: f32::MAX })));
+    }
+}

@@ -22,6 +22,7 @@ from anybatch.cli import (
     sweep,
     verify,
 )
+from anybatch.cli.arguments import SCRIPT_CONTEXT
 from anybatch.cli.failures import INTERRUPTED
 from anybatch.cli.signals import clean_up_when_told_to_end
 
@@ -43,8 +44,8 @@ app.command("sweep", epilog=sweep.EXAMPLE)(sweep.sweep)
 app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
 app.command("bench", epilog=bench.EXAMPLE)(bench.bench)
 app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
-app.command("run", epilog=run.EXAMPLE, context_settings=run.CONTEXT)(run.run)
-app.command("launch", epilog=launch.EXAMPLE, context_settings=launch.CONTEXT)(launch.launch)
+app.command("run", epilog=run.EXAMPLE, context_settings=SCRIPT_CONTEXT)(run.run)
+app.command("launch", epilog=launch.EXAMPLE, context_settings=SCRIPT_CONTEXT)(launch.launch)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,6 +1,7 @@
 """Arguments that several commands have in common."""
 
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,6 +11,21 @@ PathsArgument = Annotated[
     typer.Argument(metavar="PATHS", help="Shards: files, or globs in quotes.", show_default=False),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout, for programs.")]
+
+
+ScriptArgument = Annotated[str, typer.Argument(metavar="SCRIPT", help="A Python script, as it is.")]
+ScriptArguments = Annotated[
+    list[str] | None, typer.Argument(metavar="ARGS…", help="Its arguments.", show_default=False)
+]
+RetriesOption = Annotated[int, typer.Option(min=0, help="How many restarts there may be in all.")]
+SCRIPT_CONTEXT = {"allow_interspersed_args": False}
+"""Options behind the script are its own."""
+
+
+def existing(script: str) -> str:
+    """Return a script that can be read; else the system's own error names it."""
+    with Path(script).open("rb"):
+        return script
 
 
 class EngineName(StrEnum):

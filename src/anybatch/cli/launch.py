@@ -3,12 +3,18 @@
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anybatch.cli.arguments import AddressOption, EngineName
+from anybatch.cli.arguments import (
+    AddressOption,
+    EngineName,
+    RetriesOption,
+    ScriptArgument,
+    ScriptArguments,
+    existing,
+)
 from anybatch.cli.failures import complain, reported
 
 if TYPE_CHECKING:
@@ -16,15 +22,11 @@ if TYPE_CHECKING:
 
 EXAMPLE = "Example:  anybatch launch --workers 4 train.py --epochs 10"
 
-CONTEXT = {"allow_interspersed_args": False}
-
 
 @reported
 def launch(
-    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A Python script, as it is.")],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGS…", help="Its arguments.", show_default=False)
-    ] = None,
+    script: ScriptArgument,
+    arguments: ScriptArguments = None,
     *,
     workers: Annotated[
         int | None,
@@ -36,7 +38,7 @@ def launch(
         str | None,
         typer.Option(metavar="SIZE", help="What each may hold; default: its share of what is there."),
     ] = None,
-    retries: Annotated[int, typer.Option(min=0, help="How many restarts there may be in all.")] = 10,
+    retries: RetriesOption = 10,
     join_timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=1, help="How long to wait until all are there.")
     ] = 600.0,
@@ -65,7 +67,7 @@ def launch(
 
     member = membership()
     settings = Launch(
-        script=_existing(script),
+        script=existing(script),
         arguments=tuple(arguments or ()),
         workers=_count(workers, None if member is None else member.size),
         folder=run_folder(script, arguments or ()),
@@ -93,11 +95,6 @@ def _count(wanted: int | None, in_cluster: int | None) -> int:
     if wanted is not None and in_cluster is not None and wanted != in_cluster:
         raise ValueError(f"--workers is {wanted} and TF_CONFIG names {in_cluster}; leave --workers out")
     return in_cluster or wanted or 1
-
-
-def _existing(script: str) -> str:
-    with Path(script).open("rb"):
-        return script
 
 
 def _places(engine: EngineName, address: str | None, patience_seconds: float) -> "Places":

@@ -5,25 +5,22 @@ from typing import Annotated
 
 import typer
 
+from anybatch.cli.arguments import RetriesOption, ScriptArgument, ScriptArguments, existing
 from anybatch.cli.failures import reported
 
 EXAMPLE = "Example:  anybatch run --memory 2GiB train.py --epochs 10"
 
-CONTEXT = {"allow_interspersed_args": False}
-
 
 @reported
 def run(
-    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A Python script, as it is.")],
-    arguments: Annotated[
-        list[str] | None, typer.Argument(metavar="ARGS…", help="Its arguments.", show_default=False)
-    ] = None,
+    script: ScriptArgument,
+    arguments: ScriptArguments = None,
     *,
     memory: Annotated[
         str | None,
         typer.Option(metavar="SIZE", help="What script and children may hold; default: what is there."),
     ] = None,
-    retries: Annotated[int, typer.Option(min=0, help="How many restarts there may be in all.")] = 10,
+    retries: RetriesOption = 10,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="An HTML timeline of memory, restarts and parts.")
     ] = None,
@@ -47,7 +44,7 @@ def run(
     from anybatch.units import parse_size
 
     settings = Settings(
-        script=_existing(script),
+        script=existing(script),
         arguments=tuple(arguments or ()),
         memory_bytes=None if memory is None else parse_size(memory),
         retries=retries,
@@ -56,8 +53,3 @@ def run(
         script_prints_to_stderr=as_json,
     )
     become(settings)
-
-
-def _existing(script: str) -> str:
-    with Path(script).open("rb"):
-        return script

@@ -1,5 +1,6 @@
 """Plans and trains in a process whose tensors lie in a capped allocator, which counts as a device."""
 
+import contextlib
 import json
 import sys
 from typing import Any
@@ -17,12 +18,16 @@ def model() -> Any:
 
 def main(device_memory: str | None) -> dict[str, Any]:
     import numpy as np
+    import tensorflow as tf
 
     import anybatch as ab
 
+    # A device runs one operation after another; so does this, or the peak would differ from run to run.
+    tf.config.threading.set_inter_op_parallelism_threads(1)
     x, y = np.ones((1024, 32), "float32"), np.ones((1024, 1), "float32")
     trained = model()
     found = ab.plan(trained, (x, y), batch_size=512, device_memory=device_memory)
+    forget_peak()
     history = ab.fit(trained, x, y, batch_size=512, device_memory=device_memory, verbose=0)
     return {
         "parts": found.parts,
@@ -33,6 +38,14 @@ def main(device_memory: str | None) -> dict[str, Any]:
         "events": [event.kind for event in history.events],
         "parts of fit": history.plan.parts,
     }
+
+
+def forget_peak() -> None:
+    """A probe may look at a size that turns out too large, so only training counts."""
+    import tensorflow as tf
+
+    with contextlib.suppress(ValueError):
+        tf.config.experimental.reset_memory_stats("CPU:0")
 
 
 def peak() -> int | None:

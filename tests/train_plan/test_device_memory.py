@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-MB = 1 << 20
+LIMIT = 14 << 20
 
 
 def told(tmp_path, *arguments, capped=True):
@@ -23,17 +23,16 @@ def told(tmp_path, *arguments, capped=True):
 
 
 def test_a_batch_is_split_to_fit_into_a_device(tmp_path):
-    found = told(tmp_path, "24MiB")
+    found = told(tmp_path, "14MiB")
     assert found["parts"] == found["parts of fit"] > 1
-    assert found["limit"] == 24 * MB
+    assert found["limit"] == LIMIT
     assert any("CPU:0 decides" in note for note in found["notes"])
-    # probing tries other sizes too, so the peak of all is no less than that of training
     assert found["events"] == []
-    assert found["peak"] <= 24 * MB
-    assert found["predicted"] <= 24 * MB
+    assert found["peak"] <= LIMIT
+    assert 0.9 * found["peak"] <= found["predicted"] <= LIMIT
 
 
 def test_without_an_accelerator_its_limit_is_said_to_change_nothing(tmp_path):
-    found = told(tmp_path, "24MiB", capped=False)
+    found = told(tmp_path, "14MiB", capped=False)
     assert found["parts"] == 1
     assert any("no accelerator" in note for note in found["notes"])

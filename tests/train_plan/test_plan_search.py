@@ -76,6 +76,18 @@ def test_a_slope_that_hides_under_the_commit_is_found_by_looking_at_the_choice()
     assert rise(part, Split.SEVERAL) <= 1000 * MB
 
 
+def test_a_whole_batch_that_was_seen_not_to_fit_tells_the_slope_of_its_parts():
+    def measure(rows, kind):
+        """On a device with room beyond the limit nothing fails; below 16 rows workspaces hide the slope."""
+        return 4 * MB + max(0, rows - 16) * (MB // 32)
+
+    peaks = Search(measure, 512, 14 * MB, Probe(1, 4 * MB)).run()
+    part = chosen(peaks, 512, 14 * MB)
+    assert 128 < part < 512
+    real = measure(part, Split.SEVERAL)
+    assert abs(peaks.predicted_peak_bytes(part, 512) - real) < MB
+
+
 def test_one_sample_that_does_not_fit_is_told():
     peaks, _, _ = searched(64, 100 * MB, fixed=90 * MB, sums=20 * MB, per_sample=MB)
     assert chosen(peaks, 64, 100 * MB) is None

@@ -77,7 +77,19 @@ class Search:
             )
         if kind is Split.SEVERAL:
             return replace(peaks, split=self._fitted())
-        return replace(peaks, whole=self._in_one_part_through(peaks.split))
+        whole = self._in_one_part_through(peaks.split)
+        return Peaks(whole, self._as_steep_as(whole, peaks.split))
+
+    def _as_steep_as(self, whole: PeakModel, several: PeakModel) -> PeakModel:
+        """Return several parts with the slope of the whole batch, which was seen over more samples.
+
+        The line still passes through the largest size seen in several parts.
+        """
+        steeper = whole.bytes_per_sample - several.bytes_per_sample
+        if steeper <= 0:
+            return several
+        largest = max(probe.samples for kind, probe in self.probes if kind is Split.SEVERAL)
+        return PeakModel(max(0.0, several.fixed_bytes - steeper * largest), whole.bytes_per_sample)
 
     def _in_one_part(self, several: PeakModel) -> PeakModel:
         """Return the model without sums: one probe more, where the whole batch has a chance to fit."""

@@ -3,11 +3,12 @@
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import cast
 
 from anybatch._native import Index, Scan, Survey
+from anybatch.records.patience import patience
 from anybatch.records.shards import Shard
 from anybatch.records.threads import give_way, on_threads
 
@@ -99,9 +100,23 @@ def load_or_build_all(shards: Sequence[Shard], *, progress: Progress | None = No
     if progress:
         progress(sum(index.file_bytes for index in indexes if index is not None))
     missing = [at for at, index in enumerate(indexes) if index is None]
-    for at, index in zip(missing, _build_all([shards[at] for at in missing], progress), strict=True):
-        indexes[at] = index
+    unknown = [shards[at] for at in missing]
+    with nullcontext(progress) if progress else _patience(unknown) as tell:
+        for at, index in zip(missing, _build_all(unknown, tell), strict=True):
+            indexes[at] = index
     return cast("list[Index]", indexes)
+
+
+def _patience(shards: Sequence[Shard]) -> AbstractContextManager[Progress]:
+    """Nobody asked for an index by name: they are told what they wait for."""
+    n_bytes = 0
+    for shard in shards:
+        # one that is gone is told of where it is opened
+        with suppress(OSError):
+            n_bytes += Path(shard.path).stat().st_size
+    return patience(
+        f"indexing {len(shards):,} new files" if len(shards) > 1 else "indexing a new file", n_bytes
+    )
 
 
 def _build_all(shards: Sequence[Shard], progress: Progress | None) -> Iterable[Index]:

@@ -3,6 +3,7 @@
 import logging
 import os
 import pty
+import re
 
 import anybatch as ab
 from anybatch.records import patience as told
@@ -24,7 +25,9 @@ def on_a_terminal(monkeypatch, act):
         act()
         terminal.write("the end")
         terminal.flush()
-        shown = os.read(master, 65536).decode()
+        shown = ""
+        while not shown.endswith("the end"):
+            shown += os.read(master, 65536).decode()
     os.close(master)
     return shown
 
@@ -32,7 +35,7 @@ def on_a_terminal(monkeypatch, act):
 def test_a_terminal_shows_how_far_it_is_and_the_line_vanishes(tmp_path, monkeypatch):
     monkeypatch.setattr(told, "SILENT_SECONDS", 0.0)
     shown = on_a_terminal(monkeypatch, lambda: counted(tmp_path))
-    assert "indexing 3 new files: 3.08 KiB of 9.23 KiB, 33%" in shown
+    assert re.search(r"indexing 3 new files: .* of 9.23 KiB, \d+%", shown)
     assert shown.endswith("\r\x1b[Kthe end")
 
 

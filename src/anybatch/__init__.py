@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from anybatch.train import Plan, check_exact
     from anybatch.train.fit import evaluate, fit, predict
     from anybatch.train.gradients import gradients
+    from anybatch.train.memory_log import memory_log
     from anybatch.train.plan import plan
 
 __version__ = "0.1.0"
@@ -41,6 +42,7 @@ _HOMES = {
     "gradients": "train",
     "infer_features": "records",
     "lint": "doctor",
+    "memory_log": "train",
     "mix": "stream",
     "plan": "train",
     "predict": "train",
@@ -71,6 +73,7 @@ __all__ = [
     "gradients",
     "infer_features",
     "lint",
+    "memory_log",
     "mix",
     "plan",
     "predict",

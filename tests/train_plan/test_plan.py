@@ -6,7 +6,9 @@ import pytest
 import anybatch as ab
 from anybatch.memory import PeakWatch, held, make_peaks_predictable
 from anybatch.train import probe
-from anybatch.train.plan import AboveLimit, OneSampleTooLarge, plan
+from anybatch.train.plan import plan
+from anybatch.train.plan_memory import key_of
+from anybatch.train.plan_refusals import AboveLimit, OneSampleTooLarge
 
 MB = 1 << 20
 BATCH = 256
@@ -78,8 +80,45 @@ def test_a_planned_fit_keeps_to_its_limit_and_the_peak_was_predicted(model):
 
 def test_the_table_says_what_uses_the_bytes(model):
     told = str(plan(model, stream(), memory=held().counted_bytes + 500 * MB))
-    for row in ("batch", "predicted peak", "limit", "held already", "samples"):
+    rows = ("batch", "predicted peak", "limit", "process before", "weights", "slots", "activations of conv2d")
+    for row in (*rows, "unaccounted", "keras.remat", "mixed precision", "plain SGD"):
         assert row in told
+
+
+def test_a_plan_says_what_cannot_be_exact_also_when_it_is_remembered(model):
+    data = stream()
+    limit = held().counted_bytes + 110 * MB
+    for planned in (plan(model, data, memory=limit), plan(model, data, memory=limit)):
+        assert planned.parts > 1
+        assert not planned.exact
+        assert [note for note in planned.notes if "Dropout" in note]
+        assert sum(use.n_bytes for use in planned.uses) == planned.predicted_peak_bytes
+
+
+def small(batch_size):
+    import keras
+
+    x = np.ones((batch_size, 64), "float32")
+    model = keras.Sequential([keras.Input((64,), name="in"), keras.layers.Dense(256, name="one")], name="two")
+    model.compile(keras.optimizers.SGD(), keras.losses.MeanSquaredError())
+    data = ab.from_arrays((x, np.ones((batch_size, 256), "float32"))).batch(batch_size)
+    return plan(model, data, memory="64GiB")
+
+
+def test_what_was_seen_of_few_samples_is_not_believed_of_many(monkeypatch):
+    tried, probed = [], []
+    rise = probe.Prober.rise_bytes
+
+    def counting(self, rows, *, several):
+        tried.append(rows)
+        return rise(self, rows, several=several)
+
+    monkeypatch.setattr(probe.Prober, "rise_bytes", counting)
+    for batch_size in (8, 16, 8, 512, 512):
+        before = len(tried)
+        small(batch_size)
+        probed.append(len(tried) > before)
+    assert probed == [True, False, False, True, False]
 
 
 def test_more_than_the_limit_before_training_is_said_with_both_numbers(model):
@@ -114,3 +153,55 @@ def test_a_dataset_that_comes_in_batches_is_planned_by_its_first_one():
     plan = ab.fit(model, dataset, memory="64GiB", verbose=0).plan
     assert (plan.batch_size, plan.parts) == (16, 1)
     assert plan.predicted_peak_bytes is not None
+
+
+def keyed(optimizer):
+    import keras
+
+    model = keras.Sequential([keras.Input((4,), name="in"), keras.layers.Dense(3, name="out")], name="same")
+    model.compile(optimizer, keras.losses.MeanSquaredError())
+    return key_of(model, (np.ones((2, 4)), np.ones((2, 3))))
+
+
+def test_a_plan_is_known_again_by_what_its_peak_depends_on():
+    import keras
+
+    sgd = keras.optimizers.SGD
+    assert keyed(sgd(0.1)) == keyed(sgd(0.2))
+    assert keyed(sgd(0.1)) != keyed(sgd(0.1, momentum=0.9))
+
+
+def test_a_step_of_the_models_own_is_planned_whole_and_said():
+    import keras
+
+    class Own(keras.Sequential):
+        def train_step(self, batch):
+            return super().train_step(batch)
+
+    model = Own([keras.Input((4,)), keras.layers.Dense(3)])
+    model.compile("sgd", "mse")
+    planned = plan(model, (np.ones((8, 4)), np.ones((8, 3))), batch_size=8, memory="64GiB")
+    assert (planned.parts, planned.exact) == (1, True)
+    assert "Own.train_step cannot be split" in planned.notes[0]
+
+
+def test_a_finished_run_returns_without_planning(tmp_path, monkeypatch):
+    import keras
+
+    def fitted(cache):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / cache))
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
+        model.compile("sgd", "mse")
+        data = ab.from_arrays((np.ones((16, 4), "float32"), np.ones((16, 3), "float32"))).batch(8)
+        return ab.fit(model, data, memory="64GiB", checkpoint=tmp_path / "state", verbose=0)
+
+    first = fitted("one")
+
+    def no_probe(*_, **__):
+        raise AssertionError("it was planned")
+
+    monkeypatch.setattr(probe.Prober, "rise_bytes", no_probe)
+    again = fitted("another")
+    assert again.history == first.history
+    assert again.plan.batch_size == 8

@@ -4,10 +4,12 @@ from typing import Any
 
 from anybatch.stream import Stream
 from anybatch.train.backends import backend_of
+from anybatch.train.checkpoint_keeper import Keeper
 from anybatch.train.company import Alone, company_of
 from anybatch.train.epochs import Epochs
+from anybatch.train.gauge import Gauge
 from anybatch.train.inputs import Source, StreamSource
-from anybatch.train.plan import first_plan
+from anybatch.train.plan import first_plan, memories_of
 from anybatch.train.routes import planned
 from anybatch.train.session import Session
 
@@ -75,9 +77,13 @@ def fit(
     company = company_of(model)
     source = company.source(given)
     keeper = company.keeper(model, source, checkpoint, resume=resume, epochs=epochs)
-    plan = keeper.bounded(first_plan(model, given, micro_batch_size, memory, device_memory))
+    limits = (micro_batch_size, memory, device_memory)
+    plan = planned(given, *limits) if _finished(keeper) else keeper.bounded(first_plan(model, given, *limits))
     session = company.session(model, plan.micro_batch_size, source)
     callbacks, verbose = company.watchers(callbacks, verbose)
+    gauge = Gauge(
+        memories_of(model, memory, device_memory), source.batch_size, lambda: session.transaction.size.now
+    )
     training = keeper.epochs(steps_per_epoch)
     validation = None
     if validation_data is not None:
@@ -86,12 +92,12 @@ def fit(
         )
     callbacks = backend.callback_list(
         model,
-        callbacks,
+        callbacks if verbose == 0 else backend.with_progress(callbacks, gauge),
         add_history=True,
-        add_progbar=verbose != 0,
         verbose=verbose,
         epochs=epochs,
         steps=training.length,
+        gauge=gauge,
     )
     callbacks = keeper.watching(callbacks, session)
     model.stop_training = False
@@ -111,6 +117,12 @@ def fit(
     callbacks.on_train_end(logs=logs)
     model.history.plan, model.history.events = session.told(plan), session.events
     return model.history
+
+
+def _finished(keeper: Keeper) -> bool:
+    """Return whether the state that was found is that of a run which has nothing left to do."""
+    facts = None if keeper.state is None else keeper.state.facts
+    return facts is not None and bool(facts["stopped"] or facts["epoch"] >= keeper.epochs_wanted)
 
 
 class _Validation:

@@ -1,78 +1,48 @@
 """`plan`: how a batch will be split so that it fits, found out before training."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from anybatch.errors import AnybatchError
 from anybatch.handover import Orders, received_orders
 from anybatch.memory import (
     KEPT_FACTOR,
-    Peaks,
     Probe,
     allowance,
     keep_freed_blocks,
     make_peaks_predictable,
 )
 from anybatch.stream import Stream
+from anybatch.stream.limits import limit_of as stream_limit
 from anybatch.train.backends import backend_of
 from anybatch.train.inputs import FirstBatch, Source, StreamSource
 from anybatch.train.memories import HostMemory, Memory, device_memories
-from anybatch.train.plan_memory import key_of, remember, remembered
-from anybatch.train.plan_search import MARGIN, Search, Split, chosen
+from anybatch.train.plan_alternatives import alternatives
+from anybatch.train.plan_measured import MeasuredPlan
+from anybatch.train.plan_memory import Known, key_of, remember, remembered
+from anybatch.train.plan_refusals import AboveLimit, OneSampleTooLarge
+from anybatch.train.plan_search import MARGIN, Search, Split, chosen, trusted
+from anybatch.train.plan_uses import Peak, accounted
 from anybatch.train.plans import Plan
 from anybatch.train.probe import Prober, RanOut, undone
+from anybatch.train.refusals import CannotSplit
 from anybatch.train.routes import planned
-from anybatch.train.session import Session
 from anybatch.units import parse_size, size
-
-_KEPT_BYTES: WeakKeyDictionary[Any, dict[str, int]] = WeakKeyDictionary()
-"""By memory, what probing has left there for a model, traced steps above all: its peak has it in already."""
-
-
-class AboveLimit(AnybatchError, MemoryError):
-    """The process holds more than its limit before training has begun."""
-
-    def __init__(self, held_bytes: int, limit_bytes: int) -> None:
-        super().__init__(held_bytes, limit_bytes)
-        self.held_bytes = held_bytes
-        self.limit_bytes = limit_bytes
-
-    def __str__(self) -> str:
-        held_already = size(self.held_bytes, up=True)
-        return (
-            f"the process already holds {held_already} and may hold {size(self.limit_bytes)}; "
-            f"let go of something, or allow more than {held_already}"
-        )
-
-
-class OneSampleTooLarge(AnybatchError, MemoryError):
-    """Not even a part of one sample fits."""
-
-    def __init__(self, needed_bytes: int, limit_bytes: int) -> None:
-        super().__init__(needed_bytes, limit_bytes)
-        self.needed_bytes = needed_bytes
-        self.limit_bytes = limit_bytes
-
-    def __str__(self) -> str:
-        needed = size(self.needed_bytes, up=True)
-        return (
-            f"an update of one sample at a time takes {needed} and the limit is {size(self.limit_bytes)}; "
-            f"a limit of {needed}, a smaller model or an optimizer with fewer slots would do"
-        )
 
 
 @dataclass(frozen=True, slots=True)
-class MeasuredPlan(Plan):
-    """A plan that rests on probes, and what uses the bytes."""
+class Held:
+    """What a memory held before a model was probed, weights and slots that existed by then included."""
 
-    uses: tuple[tuple[str, int], ...] = field(default=())
+    n_bytes: int
+    variables_bytes: int
+    left_bytes: int = 0
+    """What probing has left there, traced steps above all: a measured peak has it in already."""
 
-    def __str__(self) -> str:
-        rows = [f"  {name:<14}{size(n_bytes)}" for name, n_bytes in self.uses]
-        # not super(): a dataclass with slots is made anew, and the word would mean the old one
-        return "\n".join([Plan.__str__(self), *(["what uses it", *rows] if rows else [])])
+
+_BEFORE: WeakKeyDictionary[Any, dict[str, Held]] = WeakKeyDictionary()
+"""By memory, how it was before a model was probed for the first time."""
 
 
 def plan(
@@ -126,6 +96,11 @@ def first_plan(
     return measured(model, source, limit_of(limit), device_memory)
 
 
+def memories_of(model: Any, memory: Any, device_memory: Any) -> list[Memory]:
+    """Return the memories that a model is trained in, the host's first, with their limits."""
+    return [HostMemory(limit_of(memory)), *device_memories(model, device_memory)]
+
+
 def limit_of(memory: str | int | None) -> int:
     """Return what the process may hold: as told, never more than container and machine allow."""
     orders = received_orders()
@@ -149,19 +124,30 @@ def measured(
 
 def _within(model: Any, source: Source, memory: Memory, *, again: bool) -> Plan:
     """Return the plan as far as one memory decides."""
-    held_bytes = memory.held_bytes() - _KEPT_BYTES.get(model, {}).get(memory.name, 0)
-    if held_bytes >= memory.limit_bytes:
-        raise AboveLimit(held_bytes, memory.limit_bytes)
+    held = _held(model, memory)
+    if held.n_bytes >= memory.limit_bytes:
+        raise AboveLimit(held.n_bytes, memory.limit_bytes)
     batch_size = source.batch_size
     if batch_size is None or not (again or isinstance(source, StreamSource)):
         note = "nothing was probed: this data has no batches that could be read twice"
         return Plan(batch_size, batch_size, None, None, memory.limit_bytes, notes=(note,))
     try:
-        peaks = _peaks(model, source, batch_size, memory)
+        known = _known(model, source, batch_size, memory, held)
     except RanOut:
-        raise OneSampleTooLarge(held_bytes, memory.limit_bytes) from None
-    planned = _told(model, peaks, batch_size, held_bytes, memory.limit_bytes)
-    return _faster(planned, held_bytes) if planned.parts == 1 and not memory.name else planned
+        raise OneSampleTooLarge(held.n_bytes, memory.limit_bytes) from None
+    except CannotSplit as refusal:
+        return Plan(batch_size, batch_size, 1, None, memory.limit_bytes, notes=(f"not probed: {refusal}",))
+    planned = _told(known, source, batch_size, held, memory.limit_bytes)
+    return _faster(planned, held.n_bytes) if planned.parts == 1 and not memory.name else planned
+
+
+def _held(model: Any, memory: Memory) -> Held:
+    """Return what a memory holds, less what probing this model has left in it."""
+    now_bytes = memory.held_bytes()
+    before = _BEFORE.get(model, {}).get(memory.name)
+    if before is None:
+        return Held(now_bytes, backend_of(model).variables_bytes(model))
+    return replace(before, n_bytes=now_bytes - before.left_bytes)
 
 
 def _on(device: str, planned: Plan) -> Plan:
@@ -183,35 +169,41 @@ def _faster(planned: Plan, held_bytes: int) -> Plan:
     return _noted(planned, note)
 
 
-def _peaks(model: Any, source: Source, batch_size: int, memory: Memory) -> Peaks:
+def _known(model: Any, source: Source, batch_size: int, memory: Memory, held: Held) -> Known:
+    """Return what is known of a model from another time, as far as that reaches; else probe it."""
     part = _first_part(source)
     key = key_of(model, part, memory.name)
-    peaks = remembered(key)
-    if peaks is None:
-        peaks = _probed(model, source, batch_size, memory, part)
-        remember(key, peaks)
-    return peaks
+    known = remembered(key)
+    if known is not None:
+        wanted = chosen(known.peaks, batch_size, memory.limit_bytes - held.n_bytes)
+        if wanted is None or trusted(wanted, known.seen_samples):
+            return known
+    known = _probed(model, source, memory, part, before_bytes=held.n_bytes)
+    left_bytes = max(0, memory.held_bytes() - held.n_bytes)
+    _BEFORE.setdefault(model, {})[memory.name] = replace(held, left_bytes=left_bytes)
+    remember(key, known)
+    return known
 
 
-def _probed(model: Any, source: Source, batch_size: int, memory: Memory, part: Any) -> Peaks:
-    before_bytes = memory.held_bytes()
-    backend_of(model).build(model, part)
+def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_bytes: int) -> Known:
+    backend = backend_of(model)
+    backend.build(model, part)
     # while a device is probed nothing is known of the host: the copy goes to the disk
     free_on_host = 0 if memory.name else memory.limit_bytes - before_bytes
     with undone(model, free_bytes=free_on_host) as copy_bytes:
         prober = Prober(model, source, memory)
-        # building has raised memory too; the copy of everything is there for the probes only
+        # building has raised memory too, as have earlier probes; the copy is there for these probes only
         built_bytes = max(0, memory.held_bytes() - copy_bytes - before_bytes)
         start = prober.warm_up()
         search = Search(
             measure=_measure(prober, built_bytes),
-            batch_size=batch_size,
+            batch_size=source.batch_size or 1,
             free_bytes=max(1, memory.limit_bytes - before_bytes - copy_bytes),
             start=Probe(start.samples, start.peak_bytes + built_bytes),
         )
         peaks = search.run()
-    _KEPT_BYTES.setdefault(model, {})[memory.name] = max(0, memory.held_bytes() - before_bytes)
-    return peaks
+    exact, notes = prober.about_splitting()
+    return Known(peaks, search.seen_samples, backend.sizes(model, part), exact, notes)
 
 
 def _measure(prober: Prober, built_bytes: int) -> Callable[[int, Split], int | None]:
@@ -224,27 +216,39 @@ def _measure(prober: Prober, built_bytes: int) -> Callable[[int, Split], int | N
     return measure
 
 
-def _told(model: Any, peaks: Peaks, batch_size: int, held_bytes: int, limit_bytes: int) -> Plan:
-    free_bytes = limit_bytes - held_bytes
+def _told(known: Known, source: Source, batch_size: int, held: Held, limit_bytes: int) -> MeasuredPlan:
+    peaks, free_bytes = known.peaks, limit_bytes - held.n_bytes
     part = chosen(peaks, batch_size, free_bytes)
     if part is None:
-        needed = held_bytes + peaks.split.predicted_peak_bytes(1)
+        needed = held.n_bytes + peaks.split.predicted_peak_bytes(1)
         raise OneSampleTooLarge(round(needed / (1 - MARGIN)), limit_bytes)
-    rise = peaks.predicted_peak_bytes(part, batch_size)
-    model_of_peak = peaks.whole if part >= batch_size else peaks.split
-    planned = MeasuredPlan(
+    peak = Peak(
+        n_bytes=held.n_bytes + peaks.predicted_peak_bytes(part, batch_size),
+        held_bytes=held.n_bytes,
+        there_bytes=held.variables_bytes,
+        batch_size=batch_size,
+        part=part,
+        stream_bytes=_stream_bytes(source),
+    )
+    account = accounted(peak, known.sizes)
+    split = peak.parts > 1
+    return MeasuredPlan(
         batch_size=batch_size,
         micro_batch_size=part,
-        parts=-(-batch_size // part),
-        predicted_peak_bytes=held_bytes + rise,
+        parts=peak.parts,
+        predicted_peak_bytes=peak.n_bytes,
         limit_bytes=limit_bytes,
-        uses=(
-            ("held already", held_bytes),
-            ("fixed", round(model_of_peak.fixed_bytes)),
-            (f"{part} samples", round(model_of_peak.bytes_per_sample * part)),
-        ),
+        exact=known.exact or not split,
+        notes=known.notes if split else (),
+        uses=account.rows,
+        alternatives=alternatives(peak, peaks, known.sizes, account, exact=known.exact),
     )
-    return Session(model, part).told(planned)
+
+
+def _stream_bytes(source: Source) -> int | None:
+    if not isinstance(source, StreamSource):
+        return None
+    return stream_limit(source._stream._stage)  # noqa: SLF001
 
 
 def _first_part(source: Source) -> Any:

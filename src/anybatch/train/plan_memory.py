@@ -5,6 +5,7 @@ import json
 import os
 import platform
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -12,8 +13,22 @@ from typing import Any
 from anybatch import __version__
 from anybatch.handover import Json, read_sealed, write_sealed
 from anybatch.memory import PeakModel, Peaks
+from anybatch.train.plan_uses import Sizes
 
-_FORMAT = 1
+_FORMAT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What probing has found out about a model."""
+
+    peaks: Peaks
+    seen_samples: int
+    """The largest part that was tried."""
+    sizes: Sizes
+    exact: bool
+    """Whether it can be split exactly; `notes` say what stands against it."""
+    notes: tuple[str, ...]
 
 
 def key_of(model: Any, columns: Any, memory: str = "") -> str:
@@ -23,8 +38,8 @@ def key_of(model: Any, columns: Any, memory: str = "") -> str:
         "model": [type(model).__name__, _config(model)],
         "weights": [[list(one.shape), str(one.dtype)] for one in model.weights],
         "trainable": len(model.trainable_weights),
-        "optimizer": [type(optimizer).__name__, str(getattr(optimizer, "dtype_policy", ""))],
-        "loss": str(model.loss),
+        "optimizer": [type(optimizer).__name__, _settings(optimizer)],
+        "loss": _named(model.loss),
         "steps": [model.run_eagerly, bool(model.jit_compile)],
         "inputs": [[list(leaf.shape[1:]), str(leaf.dtype)] for leaf in _leaves(columns)],
         "memory": memory,
@@ -33,20 +48,36 @@ def key_of(model: Any, columns: Any, memory: str = "") -> str:
     return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
 
-def remembered(key: str) -> Peaks | None:
-    """Return the peaks that were measured for a key, or None."""
+def remembered(key: str) -> Known | None:
+    """Return what was found out for a key, or None."""
     found = read_sealed(_file(key))
     try:
-        return None if found is None else Peaks(PeakModel(*found["whole"]), PeakModel(*found["split"]))
-    except (KeyError, TypeError):
+        return None if found is None else _known(found)
+    except (KeyError, TypeError, ValueError):
         return None
 
 
-def remember(key: str, peaks: Peaks) -> None:
-    """Keep peaks for the next time, if there is a place for them."""
+def _known(found: Json) -> Known:
+    layers = tuple((str(name), int(n_bytes)) for name, n_bytes in found["sizes"].pop("layers"))
+    return Known(
+        peaks=Peaks(PeakModel(*found["whole"]), PeakModel(*found["split"])),
+        seen_samples=int(found["seen_samples"]),
+        sizes=Sizes(**found["sizes"], layers=layers),
+        exact=bool(found["exact"]),
+        notes=tuple(found["notes"]),
+    )
+
+
+def remember(key: str, known: Known) -> None:
+    """Keep what was found out for the next time, if there is a place for it."""
+    whole, split = known.peaks.whole, known.peaks.split
     content: Json = {
-        "whole": [peaks.whole.fixed_bytes, peaks.whole.bytes_per_sample],
-        "split": [peaks.split.fixed_bytes, peaks.split.bytes_per_sample],
+        "whole": [whole.fixed_bytes, whole.bytes_per_sample],
+        "split": [split.fixed_bytes, split.bytes_per_sample],
+        "seen_samples": known.seen_samples,
+        "sizes": asdict(known.sizes),
+        "exact": known.exact,
+        "notes": list(known.notes),
     }
     with suppress(OSError):
         write_sealed(_file(key), content, durable=False)
@@ -67,11 +98,28 @@ def _file(key: str) -> Path:
     return cache_folder() / f"{key}.json"
 
 
-def _config(model: Any) -> str:
+def _config(of: Any) -> Any:
     # a model of the user's own class may have none: then shapes of weights and inputs have to do
     with suppress(Exception):
-        return json.dumps(model.get_config(), sort_keys=True, default=str)
-    return ""
+        return json.loads(json.dumps(of.get_config(), sort_keys=True, default=_named))
+    return None
+
+
+def _settings(optimizer: Any) -> Any:
+    """Return an optimizer's settings but those on which no memory depends; Keras counts its names up."""
+    config = _config(optimizer) or {}
+    return {name: one for name, one in config.items() if name not in {"learning_rate", "name"}}
+
+
+def _named(loss: Any) -> Any:
+    """Return what a loss is called: never its address, which the next process would not have."""
+    if isinstance(loss, dict):
+        return {str(name): _named(one) for name, one in loss.items()}
+    if isinstance(loss, list | tuple):
+        return [_named(one) for one in loss]
+    if loss is None or isinstance(loss, str):
+        return loss
+    return getattr(loss, "__qualname__", None) or [type(loss).__name__, str(getattr(loss, "reduction", ""))]
 
 
 def _leaves(columns: Any) -> list[Any]:

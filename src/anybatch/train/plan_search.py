@@ -54,6 +54,11 @@ class Search:
         return self._verified(Peaks(self._in_one_part(several), several))
 
     @property
+    def seen_samples(self) -> int:
+        """The largest part that was tried and fitted."""
+        return max((probe.samples for _, probe in self.probes), default=0)
+
+    @property
     def _half(self) -> int:
         """The largest part of several."""
         return -(-self.batch_size // 2)
@@ -62,8 +67,7 @@ class Search:
         """Return peaks after a look at the size they lead to, where that lies far beyond what was seen."""
         for _ in range(MOST_LOOKS):
             part = chosen(peaks, self.batch_size, self.free_bytes)
-            seen = max((probe.samples for _, probe in self.probes), default=0)
-            if part is None or part <= TRUSTED_FACTOR * seen:
+            if part is None or trusted(part, self.seen_samples):
                 break
             peaks = self._looked_at(part, peaks)
         return peaks
@@ -97,7 +101,7 @@ class Search:
         if not self.probes or slope * self.batch_size > self.free_bytes:
             return several
         largest = self.probes[-1][1].samples
-        near = self.batch_size <= TRUSTED_FACTOR * largest
+        near = trusted(self.batch_size, largest)
         if not self._probe(self.batch_size if near else largest, Split.ONE):
             return several
         return self._in_one_part_through(several)
@@ -137,6 +141,11 @@ class Search:
         points = [self.start] + [probe for kind, probe in self.probes if kind is Split.SEVERAL]
         model = fitted(points[-2:])
         return model if self.failed_at is None else model.scaled_to_fail_at(self.failed_at, self.free_bytes)
+
+
+def trusted(part: int, seen_samples: int) -> bool:
+    """Return whether a part is near enough to what was tried for its peak to be believed."""
+    return part <= TRUSTED_FACTOR * seen_samples
 
 
 def chosen(peaks: Peaks, batch_size: int, free_bytes: int) -> int | None:

@@ -26,6 +26,10 @@ class Plan:
     exact: bool = True
     notes: tuple[str, ...] = field(default=())
 
+    def __post_init__(self) -> None:
+        # what planning has found is found again in training, and said once
+        object.__setattr__(self, "notes", tuple(dict.fromkeys(self.notes)))
+
     def __str__(self) -> str:
         rows = [
             ("batch", _batch(self)),

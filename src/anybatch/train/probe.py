@@ -18,6 +18,7 @@ from anybatch.train.checkpoint_random import random_state, restore_random
 from anybatch.train.inputs import Part, Source
 from anybatch.train.memories import Memory
 from anybatch.train.plan_memory import cache_folder
+from anybatch.train.plans import Plan
 from anybatch.train.session import Session
 from anybatch.train.transaction import PartSize
 
@@ -59,6 +60,11 @@ class Prober:
         if size.events:
             raise RanOut(rows)
         return max(0, watch.peak_bytes - self._base_bytes)
+
+    def about_splitting(self) -> tuple[bool, tuple[str, ...]]:
+        """Return whether the model can be split exactly, and what was found about that on the way."""
+        told = self._session.told(Plan(batch_size=2, micro_batch_size=1, parts=2))
+        return told.exact, told.notes
 
     def _update(self, rows: int, several: bool) -> None:
         batches = self._source.open(0, rows)

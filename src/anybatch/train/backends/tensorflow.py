@@ -6,6 +6,7 @@ import keras
 from keras.src.utils import python_utils
 
 from anybatch.train.backends.keras_inputs import as_keras_casts, class_weighted, source, validation_split
+from anybatch.train.backends.tensorflow_board import MemoryLog
 from anybatch.train.backends.tensorflow_compare import compared
 from anybatch.train.backends.tensorflow_devices import (
     device_held_bytes,
@@ -15,6 +16,8 @@ from anybatch.train.backends.tensorflow_devices import (
 )
 from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_between, tensors
 from anybatch.train.backends.tensorflow_findings import Findings, examined
+from anybatch.train.backends.tensorflow_progress import with_progress
+from anybatch.train.backends.tensorflow_sizes import sizes, variables_bytes
 from anybatch.train.backends.tensorflow_steps import Steps
 from anybatch.train.backends.tensorflow_tape import LossParts
 from anybatch.train.backends.tensorflow_terms import predictions
@@ -23,6 +26,7 @@ from anybatch.train.refusals import OwnAccumulation
 __all__ = [
     "Findings",
     "LossParts",
+    "MemoryLog",
     "Steps",
     "as_keras_casts",
     "build",
@@ -43,11 +47,14 @@ __all__ = [
     "numbers",
     "row_count",
     "rows_between",
+    "sizes",
     "source",
     "tensors",
     "unpacked",
     "validates",
     "validation_split",
+    "variables_bytes",
+    "with_progress",
 ]
 
 

@@ -1,0 +1,242 @@
+"""Plans and trains one model under one limit, in a process of its own; prints what came of it.
+
+Run as `python -m tests.train_plan.family_child NAME MEGABYTES`: the limit is that much above what the process
+holds when the model and its data are there. Without a number: what the whole batch and one sample take.
+`python -m tests.train_plan.family_child NAME MEGABYTES sizes` tries every part size besides.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any
+
+from anybatch.memory import PeakWatch, held
+from anybatch.memory.kernel_files import ROOT, numbers_by_name
+
+MB = 1 << 20
+PLENTY = 8 << 30
+RUNS = 3
+UPDATES = 3
+SECONDS = 1.5
+
+
+def dense() -> tuple[Any, Any, int]:
+    layers = _layers()
+    wide = [layers.Dense(2048, activation="relu") for _ in range(3)]
+    return _sequential((256,), [*wide, layers.Dense(10)]), _floats(256), 4096
+
+
+def convolution() -> tuple[Any, Any, int]:
+    layers = _layers()
+    stages = [layers.Conv2D(filters, 3, activation="relu") for filters in (32, 32, 64)]
+    pooled = [layers.GlobalAveragePooling2D(), layers.Dense(10)]
+    return _sequential((32, 32, 3), [*stages, *pooled]), _floats(32, 32, 3), 512
+
+
+def recurrent() -> tuple[Any, Any, int]:
+    layers = _layers()
+    return _sequential((48, 32), [layers.LSTM(128), layers.Dense(10)]), _floats(48, 32), 1024
+
+
+def attention() -> tuple[Any, Any, int]:
+    import keras
+
+    layers = keras.layers
+    words = keras.Input((64,), dtype="int32")
+    x = layers.Embedding(2000, 64)(words)
+    for _ in range(2):
+        x = layers.LayerNormalization()(x + layers.MultiHeadAttention(4, 16)(x, x))
+        x = layers.LayerNormalization()(x + layers.Dense(64)(layers.Dense(256, activation="gelu")(x)))
+    outputs = layers.Dense(10)(layers.GlobalAveragePooling1D()(x))
+    return keras.Model(words, outputs), _indices(64, 2000), 512
+
+
+def embedding() -> tuple[Any, Any, int]:
+    layers = _layers()
+    table = layers.Embedding(200_000, 64)
+    after = [layers.GlobalAveragePooling1D(), layers.Dense(256, activation="relu"), layers.Dense(10)]
+    return _sequential((64,), [table, *after], dtype="int32"), _indices(64, 200_000), 2048
+
+
+def towers() -> tuple[Any, Any, int]:
+    import keras
+
+    layers = keras.layers
+    inputs = {"left": keras.Input((256,), name="left"), "right": keras.Input((256,), name="right")}
+    sides = [
+        layers.Dense(64)(layers.Dense(1024, activation="tanh")(layers.Dense(1024, activation="relu")(one)))
+        for one in inputs.values()
+    ]
+    one_side = _floats(256)
+    return (
+        keras.Model(inputs, layers.Dense(10)(layers.Concatenate()(sides))),
+        lambda rows: {"left": one_side(rows), "right": one_side(rows)},
+        4096,
+    )
+
+
+FAMILIES: dict[str, Callable[[], tuple[Any, Any, int]]] = {
+    family.__name__: family for family in (dense, convolution, recurrent, attention, embedding, towers)
+}
+
+
+def _layers() -> Any:
+    import keras
+
+    return keras.layers
+
+
+def _sequential(shape: tuple[int, ...], layers: list[Any], dtype: str = "float32") -> Any:
+    import keras
+
+    return keras.Sequential([keras.Input(shape, dtype=dtype), *layers])
+
+
+def _floats(*shape: int) -> Callable[[int], Any]:
+    import numpy as np
+
+    return lambda rows: np.random.default_rng(0).normal(size=(rows, *shape)).astype("float32")
+
+
+def _indices(length: int, words: int) -> Callable[[int], Any]:
+    import numpy as np
+
+    return lambda rows: np.random.default_rng(0).integers(0, words, (rows, length)).astype("int32")
+
+
+class Highest:
+    """The most this process ever held, though others reset the kernel's mark meanwhile."""
+
+    def __init__(self) -> None:
+        self.n_bytes = 0
+        reset = PeakWatch._reset
+
+        def noting(watch: PeakWatch) -> bool:
+            self.look()
+            return reset(watch)
+
+        PeakWatch._reset = noting  # type: ignore[method-assign]
+
+    def look(self) -> None:
+        status = numbers_by_name(ROOT / "proc" / "self" / "status")
+        self.n_bytes = max(self.n_bytes, (status["VmHWM"] - status["RssFile"]) * 1024)
+
+
+def made(name: str) -> tuple[Any, Any, int]:
+    """Return a compiled model, a stream of its batches and their size."""
+    import keras
+    import numpy as np
+
+    import anybatch as ab
+
+    keras.utils.set_random_seed(1)
+    model, inputs, batch = FAMILIES[name]()
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    rows = batch * UPDATES
+    labels = np.random.default_rng(1).integers(0, 10, rows)
+    return model, ab.from_arrays((inputs(rows), labels)).shuffle(seed=1).batch(batch), batch
+
+
+def needed(name: str) -> dict[str, Any]:
+    """Return what one sample at a time and what the whole batch take, beyond what is held before."""
+    import anybatch as ab
+
+    model, data, batch = made(name)
+    before = held().counted_bytes
+    plan: Any = ab.plan(model, data, memory=PLENTY)
+    least = [way for way in plan.alternatives if " parts of " in way.name]
+    return {
+        "batch": batch,
+        "whole_bytes": plan.predicted_peak_bytes - before,
+        "quarter_bytes": least[-1].predicted_peak_bytes - before,
+    }
+
+
+def planned_and_trained(name: str, megabytes: int) -> dict[str, Any]:
+    """Return what was predicted and what was seen, after planning twice and training three times."""
+    import anybatch as ab
+    from anybatch.train import probe
+
+    model, data, _ = made(name)
+    highest, limit = Highest(), held().counted_bytes + megabytes * MB
+    probes = _counted(probe.Prober)
+    plan, first_seconds = timed(lambda: ab.plan(model, data, memory=limit))
+    _, second_seconds = timed(lambda: ab.plan(model, data, memory=limit))
+    peaks, events = [], 0
+    for _ in range(RUNS):
+        with PeakWatch() as watch:
+            history = ab.fit(model, data, memory=limit, verbose=0)
+        peaks.append(watch.peak_bytes)
+        events += len(history.events)
+    highest.look()
+    return {
+        "family": name,
+        "limit": limit,
+        "parts": plan.parts,
+        "predicted": plan.predicted_peak_bytes,
+        "measured": median(peaks),
+        "highest": highest.n_bytes,
+        "probes": len(probes),
+        "events": events,
+        "first_seconds": first_seconds,
+        "second_seconds": second_seconds,
+        "accounted": sum(use.n_bytes for use in plan.uses),
+    }
+
+
+def _counted(prober: Any) -> list[int]:
+    """Return a list that grows with every probe but those which only warm up."""
+    rise, seen = prober.rise_bytes, []
+
+    def counting(self: Any, rows: int, *, several: bool) -> int:
+        if rows > 2:
+            seen.append(rows)
+        return int(rise(self, rows, several=several))
+
+    prober.rise_bytes = counting
+    return seen
+
+
+def timed(run: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    return run(), time.perf_counter() - start
+
+
+def all_sizes(name: str, megabytes: int) -> dict[str, Any]:
+    """Return samples per second of the chosen part, and of every other one that keeps the limit."""
+    import anybatch as ab
+    from anybatch.train.split import ladder
+
+    model, data, batch = made(name)
+    limit = held().counted_bytes + megabytes * MB
+    plan = ab.plan(model, data, memory=limit)
+    chosen = plan.micro_batch_size or batch
+    sizes = [size for size in ladder(batch) if chosen >= size >= chosen / 32]
+    found: dict[int, list[float]] = {size: [] for size in {*sizes, chosen}}
+    for _ in range(RUNS):
+        for size, rates in found.items():
+            rates.append(_samples_per_second(model, data, batch, size))
+    return {"family": name, "chosen": chosen, "rates": {size: max(rates) for size, rates in found.items()}}
+
+
+def _samples_per_second(model: Any, data: Any, batch: int, part: int) -> float:
+    import anybatch as ab
+
+    ab.fit(model, data, micro_batch_size=part, verbose=0)
+    updates, start = 0, time.perf_counter()
+    while time.perf_counter() - start < SECONDS:
+        ab.fit(model, data, micro_batch_size=part, verbose=0)
+        updates += UPDATES
+    return updates * batch / (time.perf_counter() - start)
+
+
+def main(name: str, megabytes: str = "", sizes: str = "") -> dict[str, Any]:
+    if not megabytes:
+        return needed(name)
+    return all_sizes(name, int(megabytes)) if sizes else planned_and_trained(name, int(megabytes))
+
+
+if __name__ == "__main__":
+    json.dump(main(*sys.argv[1:]), sys.stdout)

@@ -9,7 +9,7 @@ from anybatch.memory import PeakWatch
 from anybatch.train.gauge import Gauge, Pace, Reading
 
 _SCALAR = tf.compat.v1.SummaryMetadata(plugin_data={"plugin_name": "scalars"}, data_class="DATA_CLASS_SCALAR")
-"""What makes TensorBoard draw a curve. `tf.summary.scalar` writes the same, but TensorBoard has to be there."""
+"""What makes TensorBoard draw curves. `tf.summary.scalar` writes the same, but where it is installed only."""
 
 
 class MemoryLog(keras.callbacks.Callback):  # type: ignore[misc]

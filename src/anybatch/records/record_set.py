@@ -84,6 +84,7 @@ class RecordSet:
         *,
         most: int | None = None,
         threads: int | None = None,
+        ahead: int | None = None,
         limit_bytes: int = DEFAULT_LIMIT_BYTES,
         meter: Meter | None = None,
     ) -> Iterator[Batch]:
@@ -93,7 +94,14 @@ class RecordSet:
         # with every index at hand nobody has to walk: places are found on all threads
         order: Order | None = None if None in known or self._compressed else []
         reading = self._reading(
-            known, batch_size, most=most, order=order, threads=threads, limit_bytes=limit_bytes, meter=meter
+            known,
+            batch_size,
+            most=most,
+            order=order,
+            threads=threads,
+            ahead=ahead,
+            limit_bytes=limit_bytes,
+            meter=meter,
         )
         with closing(reading):
             for batch in self._noted(reading):
@@ -111,6 +119,7 @@ class RecordSet:
         most: int | None = None,
         start: int = 0,
         threads: int | None = None,
+        ahead: int | None = None,
         limit_bytes: int = DEFAULT_LIMIT_BYTES,
         meter: Meter | None = None,
     ) -> Iterator[Batch]:
@@ -123,6 +132,7 @@ class RecordSet:
             order=order,
             start=start,
             threads=threads,
+            ahead=ahead,
             limit_bytes=limit_bytes,
             meter=meter,
         )
@@ -138,6 +148,7 @@ class RecordSet:
         order: Order | None = None,
         start: int = 0,
         threads: int | None = None,
+        ahead: int | None = None,
         limit_bytes: int = DEFAULT_LIMIT_BYTES,
         meter: Meter | None = None,
     ) -> Reading:
@@ -155,7 +166,7 @@ class RecordSet:
             order=order,
             start=start,
             threads=threads,
-            depth=threads + 2,
+            depth=min(threads + 2, ahead or threads + 2),
             limit_bytes=limit_bytes,
         )
         return Reading(reader, meter)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from anybatch.handover import Orders, received_orders
 from anybatch.stream.ahead import prefetched
 from anybatch.stream.chunk import Chunk, State
 from anybatch.stream.order import OneToOne
@@ -35,7 +36,7 @@ class Prefetch(OneToOne):
     depth: int | None
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
-        depth = self.depth or _AHEAD
+        depth = run.ahead(self.depth or _AHEAD)
         share, below = run.share(HOLDING_WEIGHT, self.parent.weight, chunks=2)
         return prefetched(self.parent.open(below, state), depth, run.meters.meter(self.described(), share))
 
@@ -65,6 +66,11 @@ def limit_of(stage: Stage) -> int:
 
 
 def bounded(run: Run, stage: Stage) -> Run:
-    """Return a run that may hold what a stream's own limit allows, be that more than the default."""
-    limit = limit_of(stage)
-    return replace(run, limit_bytes=limit, chunk_bytes=limit)
+    """Return a run that may hold what a stream's own limit allows, be that more than the default.
+
+    Whoever supervises this process may have ordered less: after a death for want of memory.
+    """
+    limit, orders = limit_of(stage), received_orders() or Orders()
+    allowed = replace(run, most_ahead=orders.prefetch, most_cached_bytes=orders.cache_bytes)
+    # each thread works on a batch of its own, ahead of whoever waits for the first
+    return replace(allowed, limit_bytes=limit, chunk_bytes=limit, threads=allowed.ahead(run.threads))

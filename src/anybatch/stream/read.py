@@ -107,7 +107,13 @@ class Records(Stage):
         row_bytes = self.record_set.row_bytes()
         most = min(run.most_rows, max(1, run.chunk_bytes // max(1, row_bytes)))
         meter = run.meters.meter(self.described(), run.limit_bytes)
-        return {"most": most, "threads": run.threads, "limit_bytes": run.limit_bytes, "meter": meter}
+        return {
+            "most": most,
+            "threads": run.threads,
+            "ahead": run.most_ahead,
+            "limit_bytes": run.limit_bytes,
+            "meter": meter,
+        }
 
     def _chunks(self, batches: Iterator[Batch], run: Run) -> Iterator[Chunk]:
         for batch in batches:

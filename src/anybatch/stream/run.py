@@ -15,7 +15,8 @@ class Run:
 
     `rows` make a batch, of which chunks are whole parts; no chunk has more than `most_rows` rows or, as
     far as that can be told before, more than `chunk_bytes`. `in_parts`: chunks are parts of batches that are
-    never put together, and even one without rows comes if it ends its batch.
+    never put together, and even one without rows comes if it ends its batch. `most_ahead` and
+    `most_cached_bytes`: what whoever supervises this process allows, None where nobody does.
     """
 
     epoch: int = 0
@@ -24,6 +25,8 @@ class Run:
     rows: int = DEFAULT_ROWS
     most_rows: int = DEFAULT_ROWS
     in_parts: bool = False
+    most_ahead: int | None = None
+    most_cached_bytes: int | None = None
     threads: int = field(default_factory=usable_cores)
     meters: Meters = field(default_factory=Meters)
 
@@ -35,6 +38,14 @@ class Run:
         """Return the same run that makes batches of so many rows, in parts of `most`."""
         most_rows = rows if most is None else min(most, rows)
         return replace(self, rows=rows, most_rows=most_rows, in_parts=most is not None)
+
+    def ahead(self, wanted: int) -> int:
+        """Return how many batches to make ahead where so many would serve."""
+        return wanted if self.most_ahead is None else min(wanted, self.most_ahead)
+
+    def cached_bytes(self, wanted: int) -> int:
+        """Return how much a cache may keep in memory where so much would fit."""
+        return wanted if self.most_cached_bytes is None else min(wanted, self.most_cached_bytes)
 
     def limited(self, limit_bytes: int) -> "Run":
         """Return the same run under a limit that is no higher."""

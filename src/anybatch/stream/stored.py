@@ -89,7 +89,8 @@ class Stored:
     def _shared(self, run: Run) -> tuple[int, Run]:
         weight = self.content.weight
         # on disk it needs no more than what is on its way there
-        return run.share(CACHE_WEIGHT, weight if self.path is None else 7 * CACHE_WEIGHT, chunks=1)
+        share, below = run.share(CACHE_WEIGHT, weight if self.path is None else 7 * CACHE_WEIGHT, chunks=1)
+        return run.cached_bytes(share), below
 
     def _has_to_be_full(self, steps: tuple[Step, ...], start: int) -> bool:
         """Return whether these elements can, or should, be had only when all of them are kept."""

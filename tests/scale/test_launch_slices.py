@@ -2,12 +2,14 @@
 
 import warnings
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import anybatch as ab
 from anybatch.train.slices import Slice, slice_of
+from tests.shard_files import flipped, records_in, starts_of
 
 ROWS = 50
 
@@ -162,6 +164,38 @@ def test_a_worker_reads_only_its_own_records():
     found = [one for (share,) in batches(opened(stream, 3, 4)[1:2]) for one in share]
     assert sorted(set(seen)) == sorted(found)
     assert len(found) < ROWS // 2
+
+
+DAMAGED = (0, 3, 4, 5, 6, 7, 20, 33, 48, 49)
+READ = {
+    "in order": lambda stream: stream,
+    "shuffled": lambda stream: stream.shuffle(seed=3),
+    "mapped": lambda stream: stream.map(lambda one: {"id": one["id"]}),
+    "cached": lambda stream: stream.cache().shuffle(seed=2),
+}
+
+
+@pytest.fixture
+def damaged(tmp_path, monkeypatch):
+    """A shard of which some records are damaged, which shows only when they are read."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (file,) = ab.write(tmp_path / "a.tfrecord", [{"id": number} for number in range(ROWS)])
+    content, starts = Path(file).read_bytes(), starts_of(records_in(file))
+    for number in DAMAGED:
+        content = flipped(content, starts[number] + 13)
+    Path(file).write_bytes(content)
+    return ab.read(file, {"id": ab.Numbers("int64")}, on_corrupt="skip")
+
+
+@pytest.mark.parametrize("size", [3, 7, 12])
+@pytest.mark.parametrize("name", READ)
+def test_a_damaged_record_is_missing_from_its_batch_and_shifts_no_other(damaged, name, size):
+    stream = READ[name](damaged).batch(size)
+    expected = whole(stream, epoch=1)
+    assert sorted(chain.from_iterable(expected)) == sorted(set(range(ROWS)) - set(DAMAGED))
+    for workers in (2, 3):
+        shares = batches(opened(stream, workers, 4, epoch=1))
+        assert [together(share) for share in shares if any(share)] == [one for one in expected if one]
 
 
 def test_rows_are_dealt_out_evenly():

@@ -72,7 +72,7 @@ class Table:
             rows = positions if self.slots is None else self.slots[positions] - 1
             found = np.flatnonzero(rows >= 0) if self.rows != self.positions else np.arange(len(rows))
             whole = Chunk(rows, len(rows), positions, run.epoch, _behind(found, behind), asked=len(rows))
-            yield from _parts(whole, first, found, most)
+            yield from _parts(whole, first, found, most, even_none=run.in_parts)
 
     def _gathered(self, chunk: Chunk) -> Chunk:
         rows: Numbers = chunk.value
@@ -115,9 +115,12 @@ def gathered(column: Column, rows: Numbers) -> Column:
     return aligned_rows(column, rows)
 
 
-def _parts(batch: Chunk, first: int, found: Numbers, most: int) -> Iterator[Chunk]:
-    """Yield the rows that were found of a batch in parts of two sizes at most; the last part ends it."""
-    count = -(-len(found) // most)
+def _parts(batch: Chunk, first: int, found: Numbers, most: int, *, even_none: bool) -> Iterator[Chunk]:
+    """Yield the rows that were found of a batch in parts of two sizes at most; the last part ends it.
+
+    `even_none`: a batch of which nothing was found comes too, as a part without rows.
+    """
+    count = max(-(-len(found) // most), int(even_none))
     passed = 0
     for part in range(count):
         mine = found[_cut(len(found), part, count) : _cut(len(found), part + 1, count)]

@@ -94,9 +94,15 @@ impl Bytes {
 
     #[inline]
     pub fn extend(&mut self, bytes: &[u8]) {
+        self.appended(bytes.len()).copy_from_slice(bytes);
+    }
+
+    /// Append room for `len` bytes, to be filled.
+    #[inline]
+    pub fn appended(&mut self, len: usize) -> &mut [u8] {
         let start = self.len;
-        self.memory(start, bytes.len()).copy_from_slice(bytes);
-        self.len = start + bytes.len();
+        self.len = start.saturating_add(len);
+        self.memory(start, len)
     }
 
     #[inline]

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use crate::wire::{Fields, Malformed, Parsed, Value, varint};
+use crate::wire::{self, Fields, Malformed, Parsed, Value};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -197,21 +197,35 @@ pub fn floats(level: Level, list: &[u8], mut visit: impl FnMut(&[u8])) -> Parsed
     Ok(())
 }
 
-/// Call `visit` for every int64 value.
-pub fn ints(level: Level, list: &[u8], mut visit: impl FnMut(i64)) -> Parsed<()> {
+/// Whole numbers as they are stored.
+#[derive(Debug, Clone, Copy)]
+pub enum Run<'a> {
+    One(i64),
+    Packed(&'a [u8]),
+}
+
+/// Call `visit` for every run of int64 values.
+pub fn int_runs(level: Level, list: &[u8], mut visit: impl FnMut(Run<'_>) -> Parsed<()>) -> Parsed<()> {
     let mut fields = Fields::of(list, level.depth_of_features() + 1);
     while let Some(field) = fields.next_field()? {
         match field {
-            (1, Value::Bytes(mut packed)) => {
-                while !packed.is_empty() {
-                    visit(varint(&mut packed)?.cast_signed());
-                }
-            }
-            (1, Value::Varint(one)) => visit(one.cast_signed()),
+            (1, Value::Bytes(packed)) => visit(Run::Packed(packed))?,
+            (1, Value::Varint(one)) => visit(Run::One(one.cast_signed()))?,
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Call `visit` for every int64 value.
+pub fn ints(level: Level, list: &[u8], mut visit: impl FnMut(i64)) -> Parsed<()> {
+    int_runs(level, list, |run| match run {
+        Run::One(value) => {
+            visit(value);
+            Ok(())
+        }
+        Run::Packed(packed) => wire::packed(packed, |value| visit(value.cast_signed())),
+    })
 }
 
 /// Call `visit` for every bytes value.

@@ -1,4 +1,4 @@
-//! Shards as open files: read by position, never mapped, noticed when they change underneath.
+//! Shards as open files: read by position, noticed when they change underneath.
 //!
 //! A mapped file that somebody truncates ends the process with SIGBUS; a positioned read gives an
 //! error instead. The copy it costs lands in the cache that decoding reads from next.
@@ -16,6 +16,7 @@ use rustix::fs::OFlags;
 
 use crate::error::{Error, Result};
 use crate::frame;
+use crate::scattered::Maps;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Compression {
@@ -163,18 +164,16 @@ pub struct Files {
     open: AtomicUsize,
     limit: usize,
     hand: AtomicUsize,
+    pub(crate) maps: Maps,
 }
 
 impl Files {
     /// Open no more than `limit` files at once, however many there are.
     pub fn new(shards: impl IntoIterator<Item = (PathBuf, Identity)>, limit: usize) -> Self {
         let slot = |(path, identity)| Slot { path, identity, handle: Mutex::new(None) };
-        Files {
-            slots: shards.into_iter().map(slot).collect(),
-            open: AtomicUsize::new(0),
-            limit: limit.max(1),
-            hand: AtomicUsize::new(0),
-        }
+        let slots: Vec<_> = shards.into_iter().map(slot).collect();
+        let maps = Maps::new(slots.iter().map(|slot| slot.identity.size));
+        Files { slots, open: AtomicUsize::new(0), limit: limit.max(1), hand: AtomicUsize::new(0), maps }
     }
 
     pub fn path(&self, shard: usize) -> &Path {

@@ -13,9 +13,11 @@ use crate::files::{self, AtHand, Files};
 use crate::frame::{self, Familiar, HEADER};
 use crate::image::Room;
 use crate::index::{Extent, Reason};
+use crate::scattered;
 use crate::schema::Schema;
 
 mod large;
+mod small;
 
 /// What one read takes at most, unless a single record is larger: stays in the processor's cache.
 const READ_BYTES: u64 = 256 << 10;
@@ -24,6 +26,11 @@ const IN_FLIGHT: usize = 128;
 /// No read out of the page cache takes as long as this, nor a byte of it, decoded and all.
 const SLOW_READ: Duration = Duration::from_micros(60);
 const SLOW_BYTE_NS: u64 = 4;
+
+/// So many batches have to come as fast as from the page cache before small records are fetched many at a time.
+const TRUSTED_BATCHES: u32 = 2;
+/// Records that lie together in larger numbers are read together.
+const FEW: usize = 3;
 
 /// A record to fetch.
 #[derive(Debug, Clone, Copy)]
@@ -115,6 +122,10 @@ pub struct Workspace {
     files: AtHand,
     /// The last batch had to wait for storage: have the next one's records fetched ahead.
     cold: bool,
+    /// How many batches in a row had not.
+    warm_batches: u32,
+    /// Where small records from all over the files come together.
+    together: scattered::Room,
     /// Where the last record's large value was: most likely where the next one's is.
     layout: Option<large::Layout>,
     familiar: Familiar,
@@ -132,8 +143,9 @@ impl Reads {
         Reads { count: 0, bytes: 0, since: Instant::now() }
     }
 
-    fn add(&mut self, run: &[Place]) {
-        self.count += 1;
+    /// Some records were read by so many reads.
+    fn add(&mut self, run: &[Place], reads: usize) {
+        self.count = self.count.saturating_add(u32::try_from(reads).unwrap_or(u32::MAX));
         self.bytes += run.iter().map(|place| place.extent.bytes()).sum::<u64>();
     }
 
@@ -160,13 +172,23 @@ impl Gather {
         let large = self.schema.as_deref().and_then(|schema| Some((schema, schema.large_raw()?)));
         let mut rest = &job.places[..];
         let (mut reads, mut ahead, mut asked) = (Reads::start(), 0, HashSet::new());
+        let warm = space.warm_batches >= TRUSTED_BATCHES && self.files.maps.are_there();
         while let Some((first, _)) = rest.split_first() {
-            let (run, after) = rest.split_at(run_length(rest));
+            let adjoining = run_length(rest);
+            if warm && adjoining <= FEW {
+                let (group, after) = rest.split_at(small::group_length(rest));
+                if self.add_scattered(group, &mut batch, space)? {
+                    reads.add(group, group.len());
+                    rest = after;
+                    continue;
+                }
+            }
+            let (run, after) = rest.split_at(adjoining);
             if space.cold {
                 let at = job.places.len() - rest.len();
                 ahead = self.fetch_ahead(&job.places, ahead.max(at), at + IN_FLIGHT, &mut asked);
             }
-            reads.add(run);
+            reads.add(run, 1);
             match (large, run) {
                 (Some((schema, field)), [place]) if place.held_at.is_none() => {
                     self.add_large(schema, field, place, &mut batch, space)?;
@@ -177,6 +199,7 @@ impl Gather {
         }
         space.files.clear();
         space.cold = reads.were_slow();
+        space.warm_batches = if space.cold { 0 } else { space.warm_batches.saturating_add(1) };
         Ok(batch)
     }
 
@@ -218,16 +241,27 @@ impl Gather {
         for place in run {
             let from = usize::try_from(place.extent.offset - first.extent.offset).unwrap_or(usize::MAX);
             let to = from.saturating_add(usize::try_from(place.extent.bytes()).unwrap_or(usize::MAX));
-            let outcome = match checked(frames.get(from..to).unwrap_or_default(), familiar) {
-                Ok(data) => self.decode(data, batch, decoder),
-                Err(reason) => {
-                    self.damaged(place, reason.to_string(), batch)?;
-                    continue;
-                }
-            };
-            self.settle(place, outcome, batch)?;
+            self.add_frame(place, frames.get(from..to).unwrap_or_default(), batch, decoder, familiar)?;
         }
         Ok(())
+    }
+
+    /// Check one frame and decode what is in it.
+    fn add_frame(
+        &self,
+        place: &Place,
+        frame: &[u8],
+        batch: &mut Batch,
+        decoder: &mut Decoder,
+        familiar: &mut Familiar,
+    ) -> Result<()> {
+        match checked(frame, familiar) {
+            Ok(data) => {
+                let outcome = self.decode(data, batch, decoder);
+                self.settle(place, outcome, batch)
+            }
+            Err(reason) => self.damaged(place, reason.to_string(), batch),
+        }
     }
 
     fn empty_columns(&self, job: &Job) -> Vec<Column> {

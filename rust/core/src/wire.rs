@@ -96,6 +96,44 @@ impl<'a> Fields<'a> {
     }
 }
 
+/// Whether more bytes of the same number follow, for each of eight bytes.
+const CONTINUED: u64 = 0x8080_8080_8080_8080;
+
+/// Call `visit` for every number of a packed list.
+///
+/// Lists mix short and long numbers, and a branch per byte would guess wrong for every other one: where a
+/// number ends is computed from eight bytes at once.
+#[inline]
+pub fn packed(mut rest: &[u8], mut visit: impl FnMut(u64)) -> Parsed<()> {
+    while let Some(bytes) = rest.first_chunk::<8>() {
+        let word = u64::from_le_bytes(*bytes);
+        let last_bit = (!word & CONTINUED).trailing_zeros();
+        if last_bit == u64::BITS {
+            visit(varint_of_at_most(&mut rest, 10)?);
+            continue;
+        }
+        visit(joined(word & (u64::MAX >> (63 - last_bit))));
+        rest = &rest[last_bit as usize / 8 + 1..];
+    }
+    while !rest.is_empty() {
+        visit(varint(&mut rest)?);
+    }
+    Ok(())
+}
+
+/// How many numbers a packed list holds.
+pub fn packed_count(list: &[u8]) -> usize {
+    list.iter().filter(|byte| **byte < 0x80).count()
+}
+
+/// Eight groups of seven bits as one number.
+fn joined(word: u64) -> u64 {
+    let sevens = word & !CONTINUED;
+    let pairs = (sevens & 0x007f_007f_007f_007f) | (sevens & 0x7f00_7f00_7f00_7f00) >> 1;
+    let fours = (pairs & 0x0000_3fff_0000_3fff) | (pairs & 0x3fff_0000_3fff_0000) >> 2;
+    (fours & 0x0fff_ffff) | (fours & 0x0fff_ffff_0000_0000) >> 4
+}
+
 /// A number of up to ten bytes; the tenth byte's surplus bits are dropped, as protobuf does.
 #[inline]
 pub fn varint(rest: &mut &[u8]) -> Parsed<u64> {
@@ -140,6 +178,36 @@ mod tests {
         for cut in 1..message.len() {
             assert!(Fields::of(&message[..cut], 0).next_field().is_err());
         }
+    }
+
+    #[test]
+    fn packed_numbers_are_those_read_one_by_one() {
+        let ends = (0..64).flat_map(|bits| [1_u64 << bits, (1 << bits) - 1, u64::MAX << bits]);
+        let numbers: Vec<u64> = ends.collect();
+        let mut list = Vec::new();
+        for number in &numbers {
+            let mut left = *number;
+            while left >= 0x80 {
+                list.push(left as u8 | 0x80);
+                left >>= 7;
+            }
+            list.push(left as u8);
+        }
+        let mut found = Vec::new();
+        assert_eq!(packed(&list, |number| found.push(number)), Ok(()));
+        assert_eq!(found, numbers);
+        assert_eq!(packed_count(&list), numbers.len());
+        for cut in 0..list.len() {
+            let (mut one_by_one, mut rest) = (Vec::new(), &list[..cut]);
+            let mut outcome = Ok(());
+            while !rest.is_empty() && outcome.is_ok() {
+                outcome = varint_of_at_most(&mut rest, 10).map(|number| one_by_one.push(number));
+            }
+            let mut found = Vec::new();
+            assert_eq!(packed(&list[..cut], |number| found.push(number)), outcome);
+            assert_eq!(found, one_by_one);
+        }
+        assert_eq!(packed(&[0xff; 11], |_| {}), Err(Malformed("a number has too many bytes")));
     }
 
     #[test]

@@ -7,8 +7,9 @@ use half::f16;
 use super::{Fault, Outcome, problem};
 use crate::buffer::Bytes;
 use crate::column::Column;
-use crate::example::{self, Kind};
+use crate::example::{self, Kind, Run};
 use crate::schema::{Dtype, Field, Form};
+use crate::wire::{self, Parsed};
 
 /// Append one list's values to a column, as many and of the kind that the field asks for.
 pub(super) fn item(field: &Field, kind: Kind, list: &[u8], column: &mut Column) -> Outcome {
@@ -88,7 +89,7 @@ fn ints(field: &Field, list: &[u8], column: &mut Column) -> Outcome {
     let values = &mut column.values;
     let mut outside = None;
     match field.dtype {
-        Dtype::Int64 => example::ints(field.level, list, |value| values.extend(&value.to_le_bytes()))?,
+        Dtype::Int64 => example::int_runs(field.level, list, |run| int64_run(run, values))?,
         Dtype::Int32 => example::ints(field.level, list, |value| {
             push(i32::try_from(value).ok().map(i32::to_le_bytes), value, values, &mut outside)
         })?,
@@ -116,6 +117,22 @@ fn ints(field: &Field, list: &[u8], column: &mut Column) -> Outcome {
         })?,
     }
     all_fit(field, outside)
+}
+
+/// Append a run of numbers: room for all of them is found once.
+fn int64_run(run: Run<'_>, values: &mut Bytes) -> Parsed<()> {
+    match run {
+        Run::One(value) => values.push_i64(value),
+        Run::Packed(packed) => {
+            let mut room = values.appended(wire::packed_count(packed) * 8).as_chunks_mut().0.iter_mut();
+            wire::packed(packed, |value| {
+                if let Some(place) = room.next() {
+                    *place = value.to_le_bytes();
+                }
+            })?;
+        }
+    }
+    Ok(())
 }
 
 /// Append a value as the bytes it has in its new type, or note the first one that has none.

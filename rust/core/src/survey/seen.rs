@@ -1,7 +1,7 @@
 //! One feature: how often, of which kinds, how many values, between which bounds.
 
 use crate::example::{self, Kind, Level};
-use crate::wire::{Parsed, varint};
+use crate::wire::{self, Parsed};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub struct Range<T> {
@@ -112,12 +112,12 @@ impl Seen {
     }
 
     /// Add packed whole numbers, and return how many there are.
-    fn add_ints(&mut self, mut packed: &[u8]) -> Parsed<u64> {
+    fn add_ints(&mut self, packed: &[u8]) -> Parsed<u64> {
         let (mut count, mut low, mut high) = (0, i64::MAX, i64::MIN);
-        while !packed.is_empty() {
-            let value = varint(&mut packed)?.cast_signed();
+        wire::packed(packed, |value| {
+            let value = value.cast_signed();
             (count, low, high) = (count + 1, low.min(value), high.max(value));
-        }
+        })?;
         if count > 0 {
             join(&mut self.ints, Some(Range { low, high }));
         }

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import plot, report
-from benchmarks.datasets import DATASETS, ensure
+from benchmarks.datasets import DATASETS, Written, ensure
 from benchmarks.machine import fingerprint
 from benchmarks.registry import THEMES, Case, load_theme
 from benchmarks.report import CaseResult
-from benchmarks.rounds import run_case
+from benchmarks.rounds import ENOUGH_SECONDS, ENOUGH_SECONDS_QUICK, run_case
 from benchmarks.summary import amount_of, exit_code, summarise
 
 HERE = Path(__file__).resolve().parent
@@ -70,7 +70,8 @@ def run_theme(name: str, chosen: argparse.Namespace) -> int:
     """Run one theme, show and write its results, and return its exit code."""
     theme, machine = load_theme(name), fingerprint()
     machine["quick"] = chosen.quick
-    results = [run_one(theme.name, case.without(chosen.without), chosen) for case in theme.cases]
+    cases = (case.without(chosen.without) for case in theme.sized(quick=chosen.quick))
+    results = [run_one(theme.name, case, chosen) for case in cases]
     stem = f"{name}-quick" if chosen.quick else name
     report.show(theme, results, machine)
     report.write_lines(chosen.out / f"{stem}.jsonl", theme, results, machine)
@@ -81,10 +82,19 @@ def run_theme(name: str, chosen: argparse.Namespace) -> int:
 
 def run_one(theme: str, case: Case, chosen: argparse.Namespace) -> CaseResult:
     """Write the data of one case if need be, and run everybody on it."""
-    written = ensure(DATASETS[case.dataset], chosen.data, quick=chosen.quick)
-    print(f"{theme}/{case.name}: {written.folder}", file=sys.stderr)
-    standings = run_case(case, written, rounds=chosen.rounds or (3 if chosen.quick else 5))
+    written = data_of(case, chosen)
+    print(f"{theme}/{case.name}: {written.folder.name}", file=sys.stderr)
+    rounds = chosen.rounds or (3 if chosen.quick else 5)
+    enough = ENOUGH_SECONDS_QUICK if chosen.quick else ENOUGH_SECONDS
+    standings = run_case(case, written, rounds=rounds, enough_seconds=enough)
     return case, standings, summarise(case, standings, amount_of(case, written))
+
+
+def data_of(case: Case, chosen: argparse.Namespace) -> Written:
+    """Return the data of a case, written now if it is not there."""
+    if not case.dataset:
+        return Written.nothing(chosen.data, case.promised)
+    return ensure(DATASETS[case.dataset], chosen.data, quick=chosen.quick)
 
 
 def draw(path: Path, theme: Any, results: list[CaseResult]) -> None:

@@ -18,6 +18,12 @@ class Outcome:
 
     proof: Proof
     first_batch_seconds: float | None = None
+    seconds: float | None = None  # by the contender's own clock, where not all of the run is the work
+    state_bytes: int | None = None
+    weights_difference: float | None = None
+    updates: int | None = None
+    ended: str = ""
+    peak_anonymous_bytes: int | None = None  # where the work is done by a process of its own
 
 
 class Attempt(Protocol):

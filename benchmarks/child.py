@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.job import Answer, Job
-from benchmarks.proc import StatusFile
+from benchmarks.proc import Family
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLE_SECONDS = 0.004
@@ -22,7 +22,7 @@ Samples = list[tuple[float, int]]
 def answer_of(job: Job, python: str = sys.executable) -> Answer:
     """Return the child's answer, its peak memory filled in. A child that dies is a failure."""
     with tempfile.TemporaryFile("w+") as questions, tempfile.TemporaryFile("w+") as said:
-        questions.write(job.to_json())
+        questions.write(replace(job, asked_at=time.monotonic()).to_json())
         questions.seek(0)
         with subprocess.Popen(
             [python, "-m", "benchmarks.contend"],
@@ -40,18 +40,20 @@ def answer_of(job: Job, python: str = sys.executable) -> Answer:
 
 
 def with_peak(answer: Answer, samples: Samples) -> Answer:
-    """Return the answer with the largest sample between its imports and its end."""
+    """Return the answer with the largest sample between its imports and its end, unless it has one."""
+    if answer.peak_anonymous_bytes is not None:
+        return answer
     seen = [held for when, held in samples if answer.imported_at <= when <= answer.finished_at]
     return replace(answer, peak_anonymous_bytes=max(seen, default=None))
 
 
 def _samples(child: "subprocess.Popen[str]") -> Samples:
     # from outside, since a thread inside would wait for the interpreter lock just when it matters
-    status, samples = StatusFile(child.pid), []
+    family, samples = Family(child.pid), []
     deadline = time.monotonic() + LIMIT_SECONDS
     try:
         while child.poll() is None:
-            held = status.anonymous_bytes()
+            held = family.anonymous_bytes()
             if held is not None:
                 samples.append((time.monotonic(), held))
             if time.monotonic() > deadline:
@@ -62,7 +64,7 @@ def _samples(child: "subprocess.Popen[str]") -> Samples:
         child.kill()
         raise
     finally:
-        status.close()
+        family.close()
     return samples
 
 

@@ -1,3 +1,9 @@
 """What pytest leaves alone here."""
 
-collect_ignore = ["contenders/grain_records.py"]  # needs an environment of its own
+# these need environments of their own
+collect_ignore = [
+    "contenders/grain_arrays.py",
+    "contenders/grain_records.py",
+    "contenders/pypi_tfrecord.py",
+    "contenders/web_dataset.py",
+]

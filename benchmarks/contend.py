@@ -12,7 +12,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import cast
 
-from benchmarks.attempt import Attempt
+from benchmarks.attempt import Attempt, BatchAttempt
+from benchmarks.first_batch import FirstBatchAttempt
 from benchmarks.job import Answer, Job
 from benchmarks.proc import StatusFile, page_faults_so_far, read_bytes_so_far
 
@@ -33,10 +34,11 @@ def main() -> None:
 
 def contend(job: Job) -> Answer:
     """Import the contender, then check or time it."""
+    keep_to(job.cores)
     build = load(job.build)
     status = StatusFile()
     imported = Answer(imported_at=time.monotonic(), after_import_anonymous_bytes=status.anonymous_bytes())
-    attempt = build(job)
+    attempt = wanted_of(build(job), job)
     if job.purpose == "check":
         answer = replace(imported, proof=attempt.check())
     else:
@@ -48,6 +50,23 @@ def load(name: str) -> Callable[[Job], Attempt]:
     """Return the function that `module:function` names."""
     module, function = name.split(":")
     return cast("Callable[[Job], Attempt]", getattr(import_module(module), function))
+
+
+def keep_to(count: int) -> None:
+    """Let this process use that many cores only; all if 0."""
+    if not count:
+        return
+    free = sorted(os.sched_getaffinity(0))
+    if len(free) < count:
+        raise OSError(f"there are {len(free)} cores here, {count} are needed")
+    os.sched_setaffinity(0, free[:count])
+
+
+def wanted_of(attempt: Attempt, job: Job) -> Attempt:
+    """Return the attempt at as much of the work as the job wants."""
+    if job.work == "all":
+        return attempt
+    return FirstBatchAttempt(job, cast("BatchAttempt", attempt))
 
 
 def evict(paths: Sequence[str]) -> None:
@@ -74,11 +93,16 @@ def timed(attempt: Attempt, imported: Answer, forget: Sequence[str] = ()) -> Ans
     return replace(
         imported,
         proof=outcome.proof,
-        seconds=seconds,
+        seconds=seconds if outcome.seconds is None else outcome.seconds,
         cpu_seconds=cpu_seconds,
         first_batch_seconds=outcome.first_batch_seconds,
         read_bytes=None if read_before is None or read_after is None else read_after - read_before,
         page_faults=page_faults_so_far() - faults_before,
+        state_bytes=outcome.state_bytes,
+        weights_difference=outcome.weights_difference,
+        updates=outcome.updates,
+        ended=outcome.ended,
+        peak_anonymous_bytes=outcome.peak_anonymous_bytes,
     )
 
 

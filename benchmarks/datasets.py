@@ -62,6 +62,11 @@ class Written:
         shards = tuple(str(folder / name) for name in manifest["shards"])
         return cls(folder, shards, manifest["truth"], sum(map(os.path.getsize, shards)))
 
+    @classmethod
+    def nothing(cls, data_folder: Path, promised: Mapping[str, int]) -> Self:
+        """Return what a case has that reads no files: only what its contenders must prove."""
+        return cls(data_folder.resolve() / "none", (), promised, 0)
+
 
 def ensure(dataset: Dataset, data_folder: Path, *, quick: bool) -> Written:
     """Return the data set, written now if it is not there. It appears whole or not at all."""
@@ -128,6 +133,7 @@ def _ragged(rng: np.random.Generator, rows: int) -> Columns:
 LABEL = Field("label", "numbers", "int64")
 FLOATS = (Field("x", "numbers", "float32", (100,)), LABEL)
 SMALL, LARGE = (28, 28, 1), (224, 224, 3)
+IMAGE = (Field("image", "raw", "uint8", LARGE), LABEL)
 JPEG_SIDE = 512
 
 DATASETS = {
@@ -141,8 +147,10 @@ DATASETS = {
             500_000,
             100_000,
         ),
-        Dataset(
-            "images", (Field("image", "raw", "uint8", LARGE), LABEL), partial(_pixels, LARGE), 5_000, 1_500
+        Dataset("images", IMAGE, partial(_pixels, LARGE), 5_000, 1_500),
+        *(
+            Dataset(f"images_{times}x", IMAGE, partial(_pixels, LARGE), 100 * times, 30 * times)
+            for times in (1, 10)
         ),
         Dataset("jpeg", (Field("image", "jpeg", "uint8", LARGE), LABEL), _jpegs, 4_000, 1_000),
         Dataset(

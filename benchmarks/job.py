@@ -5,6 +5,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
 Purpose = Literal["check", "time"]
+# everything; the first batch only; the first batch of a process that has imported nothing yet
+Work = Literal["all", "first_batch", "first_batch_of_process"]
+FINISHED = "finished"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +19,13 @@ class Job:
     shards: tuple[str, ...]
     batch: int
     purpose: Purpose
+    case: str = ""
+    records: int = 0  # how many the shards hold
+    folder: str = ""  # where the data lies; what is made once may be kept there
     cold: bool = False  # the shards leave the page cache right before the clock starts
+    work: Work = "all"
+    cores: int = 0  # how many it may use; all if 0
+    asked_at: float = 0.0  # when the process was started, on the monotonic clock
 
     def to_json(self) -> str:
         """Return the job as one line."""
@@ -47,6 +56,10 @@ class Answer:
     after_import_anonymous_bytes: int | None = None
     peak_anonymous_bytes: int | None = None  # measured from outside
     peak_resident_bytes: int | None = None  # the kernel's own mark; file pages included
+    state_bytes: int | None = None  # what has to be kept to go on later
+    weights_difference: float | None = None  # from those of the whole batch, relative
+    updates: int | None = None
+    ended: str = ""  # how training ended where it may end badly: FINISHED, or what stopped it
 
     @property
     def growth_bytes(self) -> int | None:
@@ -54,6 +67,11 @@ class Answer:
         if self.peak_anonymous_bytes is None or self.after_import_anonymous_bytes is None:
             return None
         return max(0, self.peak_anonymous_bytes - self.after_import_anonymous_bytes)
+
+    @property
+    def survived(self) -> bool:
+        """Return whether the work was done to its end."""
+        return self.ended in {"", FINISHED}
 
     def to_json(self) -> str:
         """Return the answer as one line."""

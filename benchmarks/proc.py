@@ -2,10 +2,13 @@
 
 import os
 import resource
+import time
+from contextlib import suppress
 from pathlib import Path
 
 # what cannot be dropped and read again: page cache and mapped files are not among it
-ANONYMOUS = (b"RssAnon:", b"RssShmem:", b"VmSwap:")
+PRIVATE, SHARED = (b"RssAnon:", b"VmSwap:"), (b"RssShmem:",)
+FAMILY_KNOWN_SECONDS = 0.1
 
 
 class StatusFile:
@@ -25,7 +28,11 @@ class StatusFile:
 
     def anonymous_bytes(self) -> int | None:
         """Return the anonymous memory held now; None once the process is gone."""
-        return self._sum_of(ANONYMOUS)
+        return self._sum_of(PRIVATE + SHARED)
+
+    def shared_bytes(self) -> int:
+        """Return how much of it others may have mapped too."""
+        return self._sum_of(SHARED) or 0
 
     def peak_resident_bytes(self) -> int | None:
         """Return the kernel's high-water mark, mapped file pages included."""
@@ -40,6 +47,47 @@ class StatusFile:
             return None
         found = [int(line.split()[1]) << 10 for line in lines if line.startswith(names)]
         return sum(found) if found else None
+
+
+class Family:
+    """A process and its descendants, asked together; who they are is looked up now and then only."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._members = {pid: StatusFile(pid)}
+        self._known_until = 0.0
+
+    def close(self) -> None:
+        """Give the descriptors back."""
+        for member in self._members.values():
+            member.close()
+
+    def anonymous_bytes(self) -> int | None:
+        """Return what they hold together; what they share is counted once. None once all are gone."""
+        if time.monotonic() > self._known_until:
+            self._look_again()
+        held = [member.anonymous_bytes() for member in self._members.values()]
+        known = [size for size in held if size is not None]
+        if len(known) < 2:
+            return next(iter(known), None)
+        shared = [member.shared_bytes() for member in self._members.values()]
+        return sum(known) - sum(shared) + max(shared)
+
+    def _look_again(self) -> None:
+        found = set(descendants_of(self._pid))
+        for gone in self._members.keys() - found - {self._pid}:
+            self._members.pop(gone).close()
+        self._members |= {pid: StatusFile(pid) for pid in found - self._members.keys()}
+        self._known_until = time.monotonic() + FAMILY_KNOWN_SECONDS
+
+
+def descendants_of(pid: int) -> list[int]:
+    """Return the children of a process and theirs."""
+    found: list[int] = []
+    with suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    return found + [further for child in found for further in descendants_of(child)]
 
 
 def read_bytes_so_far() -> int | None:

@@ -1,14 +1,18 @@
-"""Who takes part, and at what. A new contender is a line here, a new theme a file and a line."""
+"""What a contender, a case and a theme are. Who takes part stands in `roster.py`, at what in `themes/`."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Literal
 
+from benchmarks.job import Work
+
 Role = Literal["ours", "peer", "limit"]
-# what a contender can be held to: the digest with or without order, the number of records, or nothing
+# what a contender can be held to: the digest with or without order, a number of records or bytes
 Proves = Literal["ordered", "any_order", "records", "file_bytes"]
 Unit = Literal["records", "bytes", "shards"]
+# which figure of an answer a table is about; `measures.py` says how it reads and which way is better
+Measured = Literal["rate", "first_batch", "resume", "growth", "difference", "survival"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +25,8 @@ class Contender:
     proves: Proves
     note: str = ""
     environment: str = ""  # a list under benchmarks/environments; ours if empty
+    form: str = ""  # what `forms.py` makes of the same records before anybody is timed; TFRecord if empty
+    quick: bool = True  # whether it takes part in quick runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +35,22 @@ class Case:
 
     name: str
     title: str
-    dataset: str
+    dataset: str  # none if empty: the contenders make up their own
     unit: Unit
     contenders: tuple[Contender, ...]
     batch: int = 512
     cache: Literal["warm", "cold"] = "warm"
+    measured: Measured = "rate"
+    work: Work = "all"
+    rounds: int = 99  # no more than so many, where the answer is the same every time
+    cores: int = 0  # how many the contender may use; all if 0
+    quick: bool = True  # whether it is part of quick runs
+    check: bool = True  # whether everybody is checked in a run of its own; else the timed one has the proof
+    promised: Mapping[str, int] = field(default_factory=dict)  # what must be proven where nothing was written
+
+    def for_quick(self) -> "Case":
+        """Return the case with those only that take part in quick runs."""
+        return replace(self, contenders=tuple(one for one in self.contenders if one.quick))
 
     def without(self, names: Sequence[str]) -> "Case":
         """Return the case with some contenders left out."""
@@ -48,76 +65,24 @@ class Theme:
     title: str
     cases: tuple[Case, ...]
 
-
-THEMES = ("in_order", "index", "jpeg", "shuffled", "training")
-
-_LIMIT = "not a contender: copying and checksumming these bytes is the physical limit"
-CONTENDERS: dict[str, Contender] = {
-    contender.name: contender
-    for contender in (
-        Contender("tf.data usual", "tf_data:usual", "peer", "ordered", "parse_single_example, then batch"),
-        Contender(
-            "tf.data vectorised",
-            "tf_data:vectorised",
-            "peer",
-            "any_order",
-            "interleave, batch, parse",
-        ),
-        Contender("tf.data best", "tf_data:best", "peer", "any_order", "any order, AUTOTUNE"),
-        Contender(
-            "tf.data best, fixed", "tf_data:best_fixed", "peer", "any_order", "any order, a call per core"
-        ),
-        Contender("tf.data best in order", "tf_data:best_in_order", "peer", "ordered"),
-        Contender(
-            "tf.data best, shuffled",
-            "tf_data:best_shuffled",
-            "peer",
-            "any_order",
-            "shuffle(10_000), any order",
-        ),
-        Contender("Grain", "grain_records:in_order", "peer", "any_order", "no checksums", "grain"),
-        Contender(
-            "Grain, shuffled",
-            "grain_records:shuffled",
-            "peer",
-            "any_order",
-            "a window of 10,000; no checksums",
-            "grain",
-        ),
-        Contender("tf.data count", "tf_data:count", "peer", "records", "reads and counts all records"),
-        Contender("anybatch", "ours:in_order", "ours", "ordered"),
-        Contender("anybatch shuffled", "ours:shuffled", "ours", "any_order", "exactly shuffled"),
-        Contender("anybatch shuffled, to_tf", "ours_to_tf:shuffled", "ours", "any_order"),
-        Contender("anybatch window", "ours:window", "ours", "any_order", 'shuffle(window="64MiB")'),
-        Contender("anybatch first sight", "ours:first_sight", "ours", "ordered", "no index on disk yet"),
-        Contender("anybatch images", "jpeg_ours:decoded", "ours", "records", "as antialias=True"),
-        Contender("tf.data resize", "jpeg_tf:resized", "peer", "records", "decode_jpeg, image.resize"),
-        Contender("tf.data antialias", "jpeg_tf:antialiased", "peer", "records", "the same, antialias=True"),
-        Contender(
-            "tf.data ratio=2", "jpeg_tf:halved", "peer", "records", "decode_jpeg(ratio=2), image.resize"
-        ),
-        Contender("anybatch index", "ours:index_one_thread", "ours", "records", "one thread"),
-        Contender("anybatch index, all cores", "ours:index_all_cores", "ours", "records"),
-        Contender("anybatch open", "ours:open_indexed", "ours", "records", "read() and len()"),
-        Contender("ab.fit", "training:ours", "ours", "records", "exactly shuffled"),
-        Contender("model.fit, tf.data usual", "training:usual", "peer", "records", "not shuffled"),
-        Contender("model.fit, tf.data best", "training:best", "peer", "records", "not shuffled"),
-        Contender(
-            "model.fit, constant batch",
-            "training:constant",
-            "limit",
-            "records",
-            "not a contender: the same batch again and again, nothing read",
-        ),
-        Contender("bare limit", "bare:one_thread", "limit", "file_bytes", f"one thread; {_LIMIT}"),
-        Contender("bare limit, all cores", "bare:all_cores", "limit", "file_bytes", _LIMIT),
-    )
-}
+    def sized(self, *, quick: bool) -> tuple[Case, ...]:
+        """Return the cases of a full or of a quick run."""
+        return tuple(case.for_quick() for case in self.cases if case.quick) if quick else self.cases
 
 
-def contenders(*names: str) -> tuple[Contender, ...]:
-    """Return contenders by name, in the order given."""
-    return tuple(CONTENDERS[name] for name in names)
+THEMES = (
+    "in_order",
+    "shuffled",
+    "jpeg",
+    "index",
+    "first_batch",
+    "resume",
+    "memory",
+    "cores",
+    "training",
+    "exactness",
+    "survival",
+)
 
 
 def load_theme(name: str) -> Theme:

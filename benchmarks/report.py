@@ -11,16 +11,20 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.columns import COLUMNS
 from benchmarks.machine import in_words
-from benchmarks.registry import Case, Theme, Unit
+from benchmarks.measures import measure_of
+from benchmarks.registry import Case, Theme
 from benchmarks.rounds import Standing
 from benchmarks.summary import Row
 
 CaseResult = tuple[Case, list[Standing], list[Row]]
 LEAST_WIDTH = 140
-RATES: dict[Unit, str] = {"records": "records/s", "bytes": "GB/s", "shards": "shards/s"}
-HEADINGS = ("median", "slowest .. fastest", "anybatch is", "first batch", "cpu", "read", "peak", "growth")
-PROVEN = {"ordered": "equal, in order", "any_order": "equal, any order", "records": "count equal"}
+PROVEN = {
+    "ordered": "equal, in order",
+    "any_order": "equal, any order",
+    "records": "count equal",
+}
 
 
 def show(theme: Theme, results: list[CaseResult], machine: dict[str, Any]) -> None:
@@ -46,13 +50,6 @@ def write_lines(path: Path, theme: Theme, results: list[CaseResult], machine: di
     unfinished.replace(path)
 
 
-def rate_in_words(rate: float, unit: Unit) -> str:
-    """Return a rate in the words of `RATES`: `1.25`, `1,590k`, `640`."""
-    if unit == "bytes":
-        return f"{rate / 1e9:,.2f}"
-    return f"{rate / 1e3:,.0f}k" if rate >= 1e5 else f"{rate:,.0f}"
-
-
 def _lines(theme: Theme, results: list[CaseResult], machine: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield {"kind": "machine", **machine}
     for case, standings, rows in results:
@@ -67,11 +64,11 @@ def _lines(theme: Theme, results: list[CaseResult], machine: dict[str, Any]) -> 
 
 
 def _table(case: Case, rows: Iterable[Row]) -> Table:
-    title = f"{case.title}: {RATES[case.unit]}"
+    title = f"{case.title}: {measure_of(case).title(case.unit)}"
     table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE, pad_edge=False)
     table.add_column("contender", no_wrap=True)
-    for heading in HEADINGS:
-        table.add_column(heading, justify="right", no_wrap=True)
+    for column in COLUMNS[case.measured]:
+        table.add_column(column.heading, justify="right", no_wrap=True)
     table.add_column("values", no_wrap=True)
     for row in rows:
         table.add_row(*_cells(row), style="bold" if row.role == "ours" else None)
@@ -79,33 +76,17 @@ def _table(case: Case, rows: Iterable[Row]) -> Table:
 
 
 def _cells(row: Row) -> list[str]:
-    if row.rate is None or row.slowest_rate is None or row.fastest_rate is None:
-        return [row.contender, *["-"] * len(HEADINGS), "DIFFERENT" if row.difference else "failed"]
-    spread = f"{rate_in_words(row.slowest_rate, row.unit)} .. {rate_in_words(row.fastest_rate, row.unit)}"
-    return [
-        row.contender,
-        rate_in_words(row.rate, row.unit),
-        spread,
-        _or_dash(None if row.ratio_to_anybatch is None else 1 / row.ratio_to_anybatch, "{:,.2f}x"),
-        _or_dash(row.first_batch_seconds, "{:.3f} s"),
-        _or_dash(row.cpu_seconds, "{:,.2f} s"),
-        *map(_mebibytes, (row.read_bytes, row.peak_anonymous_bytes, row.peak_growth_bytes)),
-        PROVEN.get(row.proves, "-"),
-    ]
+    columns = COLUMNS[row.measured]
+    if row.failure or row.difference:
+        return [row.contender, *["-"] * len(columns), "DIFFERENT" if row.difference else "left out"]
+    return [row.contender, *(column.cell(row) for column in columns), PROVEN.get(row.proves, "-")]
 
 
 def _notes(results: list[CaseResult]) -> list[str]:
     noted = {row.contender: row.note for _, _, rows in results for row in rows if row.note}
     return [f"{name}: {note}" for name, note in noted.items()] + [
-        "`anybatch is` so many times as fast, by medians; `cpu` is that of all threads in one pass;",
+        "`anybatch is` so many times as fast, or as small, by medians; below 1 it is slower or larger;",
+        "`cpu` is that of all threads in one pass;",
         "`read` counts read calls in one pass, not what comes through a mapping; sizes are MiB;",
         "`peak` is anonymous memory, the largest sample of all rounds, `growth` the part since the imports",
     ]
-
-
-def _mebibytes(size_bytes: float | None) -> str:
-    return _or_dash(None if size_bytes is None else size_bytes / (1 << 20), "{:,.1f}")
-
-
-def _or_dash(value: float | None, form: str) -> str:
-    return "-" if value is None else form.format(value)

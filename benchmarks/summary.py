@@ -5,13 +5,15 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from benchmarks.datasets import Written
-from benchmarks.registry import Case, Role, Unit
+from benchmarks.job import Answer
+from benchmarks.measures import RATE, Measure, measure_of, times_better
+from benchmarks.registry import Case, Measured, Role, Unit
 from benchmarks.rounds import Standing
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One contender's result in one case. Rates are in units of the case per second."""
+    """One contender's result in one case: `value` is what the case measures, the median of all rounds."""
 
     contender: str
     role: Role
@@ -21,22 +23,28 @@ class Row:
     proves: str
     rounds: int
     unit: Unit
+    measured: Measured
+    value: float | None = None
+    lowest: float | None = None
+    highest: float | None = None
+    anybatch_is: float | None = None  # so many times faster or smaller
     median_seconds: float | None = None
     rate: float | None = None
-    slowest_rate: float | None = None
-    fastest_rate: float | None = None
-    ratio_to_anybatch: float | None = None
     cpu_seconds: float | None = None
     first_batch_seconds: float | None = None
     read_bytes: float | None = None
     peak_anonymous_bytes: float | None = None
     peak_growth_bytes: float | None = None
+    state_bytes: float | None = None
+    weights_difference: float | None = None
+    updates: float | None = None
+    ended: str = ""
 
 
 def amount_of(case: Case, written: Written) -> int:
     """Return how much work the case is, in its unit."""
     amounts: Mapping[Unit, int] = {
-        "records": int(written.truth["records"]),
+        "records": int(written.truth.get("records", 0)),
         "bytes": written.file_bytes,
         "shards": len(written.shards),
     }
@@ -45,14 +53,16 @@ def amount_of(case: Case, written: Written) -> int:
 
 def summarise(case: Case, standings: list[Standing], amount: int) -> list[Row]:
     """Return one row per contender, in the order of the case."""
-    measure = median_seconds_of_ours(standings)
-    return [_row(case, standing, amount, measure) for standing in standings]
+    measure = measure_of(case)
+    ours = value_of_ours(standings, measure, amount)
+    rows = (_row(case, standing, measure, amount) for standing in standings)
+    return [replace(row, anybatch_is=times_better(ours, row.value, measure)) for row in rows]
 
 
-def median_seconds_of_ours(standings: list[Standing]) -> float | None:
-    """Return the time of the first contender that is ours: what the others are compared with."""
+def value_of_ours(standings: list[Standing], measure: Measure, amount: int) -> float | None:
+    """Return the figure of the first contender that is ours: what the others are compared with."""
     ours = next((standing for standing in standings if standing.contender.role == "ours"), None)
-    return median(_seconds(ours)) if ours and ours.timed and not ours.failed else None
+    return None if ours is None or ours.failed else _median_of(ours.timed, measure, amount)
 
 
 def exit_code(rows: Iterable[Row]) -> int:
@@ -60,7 +70,7 @@ def exit_code(rows: Iterable[Row]) -> int:
     return int(any(row.difference or (row.failure and row.role == "ours") for row in rows))
 
 
-def _row(case: Case, standing: Standing, amount: int, measure: float | None) -> Row:
+def _row(case: Case, standing: Standing, measure: Measure, amount: int) -> Row:
     contender = standing.contender
     plain = Row(
         contender.name,
@@ -71,30 +81,41 @@ def _row(case: Case, standing: Standing, amount: int, measure: float | None) -> 
         contender.proves,
         len(standing.timed),
         case.unit,
+        case.measured,
     )
-    return plain if standing.failed or not standing.timed else _measured(plain, standing, amount, measure)
+    return (
+        plain if standing.failed or not standing.timed else _measured(plain, standing.timed, measure, amount)
+    )
 
 
-def _measured(plain: Row, standing: Standing, amount: int, measure: float | None) -> Row:
-    seconds, timed = _seconds(standing), standing.timed
-    middle = median(seconds)
+def _measured(plain: Row, timed: list[Answer], measure: Measure, amount: int) -> Row:
+    values = [measure.of(answer, amount) for answer in timed]
     return replace(
         plain,
-        median_seconds=middle,
-        rate=amount / middle,
-        slowest_rate=amount / max(seconds),
-        fastest_rate=amount / min(seconds),
-        ratio_to_anybatch=measure / middle if measure else None,
+        value=_over(median, values),
+        lowest=_over(min, values),
+        highest=_over(max, values),
+        median_seconds=median(answer.seconds for answer in timed),
+        rate=_median_of(timed, RATE, amount) or None,
         cpu_seconds=median(answer.cpu_seconds for answer in timed),
         first_batch_seconds=_over(median, (answer.first_batch_seconds for answer in timed)),
         read_bytes=_over(median, (answer.read_bytes for answer in timed)),
         peak_anonymous_bytes=_over(max, (answer.peak_anonymous_bytes for answer in timed)),
         peak_growth_bytes=_over(max, (answer.growth_bytes for answer in timed)),
+        state_bytes=_over(max, (answer.state_bytes for answer in timed)),
+        weights_difference=_over(max, (answer.weights_difference for answer in timed)),
+        updates=_over(median, (answer.updates for answer in timed)),
+        ended=_worst_end(timed),
     )
 
 
-def _seconds(standing: Standing) -> list[float]:
-    return [answer.seconds for answer in standing.timed]
+def _worst_end(timed: list[Answer]) -> str:
+    """Return how the first round ended that ended badly, else how all did."""
+    return next((answer.ended for answer in timed if not answer.survived), timed[0].ended)
+
+
+def _median_of(timed: list[Answer], measure: Measure, amount: int) -> float | None:
+    return _over(median, (measure.of(answer, amount) for answer in timed))
 
 
 def _over(reduce: Callable[[list[float]], float], values: Iterable[float | None]) -> float | None:

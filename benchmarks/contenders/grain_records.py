@@ -33,7 +33,7 @@ def shuffled(job: Job) -> BatchAttempt:
 
 def _attempt(job: Job, ordered: Callable[[Any], Any]) -> BatchAttempt:
     fields = fields_of(job)
-    parse = _parser(fields)
+    parse = parser(fields)
 
     def describe(shards: Sequence[str]) -> Iterable[Row]:
         files = grain.MapDataset.source(list(shards))
@@ -45,10 +45,12 @@ def _attempt(job: Job, ordered: Callable[[Any], Any]) -> BatchAttempt:
         found: Iterable[Row] = batches.mp_prefetch(workers)
         return found
 
-    return BatchAttempt(job.shards, describe, _touch, _columns)
+    return BatchAttempt(job.shards, describe, touch, columns)
 
 
-def _parser(fields: tuple[Field, ...]) -> Callable[[bytes], Row]:
+def parser(fields: tuple[Field, ...]) -> Callable[[bytes], Row]:
+    """Return the function that reads one message."""
+
     def parse(record: bytes) -> Row:
         features = example_pb2.Example.FromString(record).features.feature
         return {field.name: _value(field, features[field.name]) for field in fields}
@@ -63,11 +65,13 @@ def _value(field: Field, feature: Any) -> Any:
     return np.array(values, field.dtype).reshape(field.shape)
 
 
-def _touch(batch: Row) -> int:
+def touch(batch: Row) -> int:
+    """Look at one label; return how many rows there are."""
     labels = batch["label"]
     int(labels[0])
     return len(labels)
 
 
-def _columns(batch: Row) -> Columns:
+def columns(batch: Row) -> Columns:
+    """Return the batch: it is NumPy already."""
     return batch

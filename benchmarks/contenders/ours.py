@@ -41,6 +41,13 @@ def first_sight(job: Job) -> BatchAttempt:
     return attempt
 
 
+def shuffled_first_sight(job: Job) -> BatchAttempt:
+    """Shuffle exactly what anybatch has never seen: it has to be indexed first, on the clock."""
+    attempt = shuffled(job)
+    attempt.before_run = partial(forget_indexes, job.shards)
+    return attempt
+
+
 def shuffled(job: Job) -> BatchAttempt:
     """Read in an exactly shuffled order; the indexes lie beside the shards."""
     return _batches(job, lambda shards: _records(job, shards).shuffle(seed=7).batch(job.batch))

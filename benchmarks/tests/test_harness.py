@@ -1,6 +1,8 @@
 """The harness itself: what it writes, what it compares, what it concludes."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +14,9 @@ from benchmarks.child import answer_of, with_peak
 from benchmarks.datasets import DATASETS, Written, ensure
 from benchmarks.digest import Columns, Digest, Lists
 from benchmarks.job import Answer, Job
-from benchmarks.registry import CONTENDERS, THEMES, Case, load_theme
+from benchmarks.proc import Family, StatusFile
+from benchmarks.registry import THEMES, Case, load_theme
+from benchmarks.roster import CONTENDERS
 from benchmarks.rounds import Standing, difference, unproven
 from benchmarks.summary import exit_code, summarise
 from benchmarks.wire import examples
@@ -116,6 +120,22 @@ def test_the_peak_is_the_largest_sample_after_the_imports() -> None:
     assert (peak.peak_anonymous_bytes, peak.growth_bytes) == (170, 70)
 
 
+def test_worker_processes_count_as_well() -> None:
+    holding = "import sys; kept = bytearray(b'x') * (64 << 20); print('held', flush=True); sys.stdin.read()"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {holding!r}])"
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", parent], stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        family = Family(process.pid)
+        together, alone = family.anonymous_bytes(), StatusFile(process.pid).anonymous_bytes()
+        family.close()
+        process.communicate("")
+    assert together is not None
+    assert alone is not None
+    assert together - alone > 64 << 20
+
+
 def test_order_counts_only_for_those_who_promise_it() -> None:
     truth = {"records": 2, "ordered": "a", "any_order": "b"}
     proof = truth | {"ordered": "c"}
@@ -133,8 +153,8 @@ def test_medians_are_compared_with_ours() -> None:
     slow = Standing(case.contenders[0], timed=[Answer(seconds=seconds) for seconds in (8.0, 9.0, 90.0)])
     ours = Standing(case.contenders[1], timed=[Answer(seconds=seconds) for seconds in (2.0, 3.0, 4.0)])
     theirs, mine = summarise(case, [slow, ours], amount=18)
-    assert (theirs.rate, theirs.fastest_rate, mine.rate) == (2.0, 2.25, 6.0)
-    assert theirs.ratio_to_anybatch == pytest.approx(1 / 3)
+    assert (theirs.value, theirs.lowest, theirs.highest, mine.value) == (2.0, 0.2, 2.25, 6.0)
+    assert theirs.anybatch_is == pytest.approx(3)
 
 
 @pytest.mark.parametrize(
@@ -158,5 +178,20 @@ def test_the_exit_code_is_1_when_ours_fails_or_values_differ(
 def test_a_theme_has_the_name_of_its_file_and_known_data_sets(name: str) -> None:
     theme = load_theme(name)
     assert theme.name == name
-    assert {case.dataset for case in theme.cases} <= set(DATASETS)
+    assert {case.dataset for case in theme.cases if case.dataset} <= set(DATASETS)
+    assert all(case.dataset or case.promised for case in theme.cases)
     assert all(case.contenders for case in theme.cases)
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_limits_stand_below_contenders(name: str) -> None:
+    for case in load_theme(name).cases:
+        limits = [one.role == "limit" for one in case.contenders]
+        assert limits == sorted(limits)
+
+
+@pytest.mark.parametrize("name", THEMES)
+def test_a_quick_run_asks_every_question_with_ours_in_it(name: str) -> None:
+    cases = load_theme(name).sized(quick=True)
+    assert cases
+    assert all("ours" in {one.role for one in case.contenders} for case in cases)

@@ -1,6 +1,7 @@
 """Learning where the records are, and opening what is known."""
 
-from benchmarks.registry import Case, Theme, contenders
+from benchmarks.registry import Case, Theme
+from benchmarks.roster import contenders
 
 READING = contenders(
     "tf.data count",
@@ -21,6 +22,7 @@ THEME = Theme(
             "images",
             "bytes",
             READING,
+            quick=False,
         ),
         Case(
             "open_1000",

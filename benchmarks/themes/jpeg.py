@@ -1,6 +1,7 @@
 """Photographs as JPEG files, decoded and resized, page cache warm."""
 
-from benchmarks.registry import Case, Theme, contenders
+from benchmarks.registry import Case, Theme
+from benchmarks.roster import contenders
 
 EVERYBODY = contenders("tf.data resize", "tf.data antialias", "tf.data ratio=2", "anybatch images")
 

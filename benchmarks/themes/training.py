@@ -1,6 +1,7 @@
 """One epoch of training from records, end to end."""
 
-from benchmarks.registry import Case, Theme, contenders
+from benchmarks.registry import Case, Theme
+from benchmarks.roster import contenders
 
 THEME = Theme(
     "training",

@@ -1,0 +1,88 @@
+"""What the README's second table asks: whom to name, and what to say of each."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.job import FINISHED
+from benchmarks.measures import MEASURES, difference_in_words, rate_in_words
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One line of the second table: a case of a theme, whom to name, and what to say of each."""
+
+    title: str
+    theme: str
+    case: str
+    others: Mapping[str, str]  # the contender, and what it is called here
+    ours: str
+    cell: Callable[[Row], str]
+
+
+def value_in_words(row: Row) -> str:
+    """Return what the case measures."""
+    return MEASURES[row["measured"]].words(row["value"], row["unit"])
+
+
+def mebibytes(row: Row) -> str:
+    """Return what the case measures, which is MiB."""
+    return f"{value_in_words(row)} MiB"
+
+
+def off_by(row: Row) -> str:
+    """Return how far weights are off, and how many updates there were."""
+    return f"{difference_in_words(row['weights_difference'])} ({row['updates']:.0f} updates)"
+
+
+def end(row: Row) -> str:
+    """Return how training ended, and how good the weights are if it did well."""
+    if row["ended"] != FINISHED:
+        return str(row["ended"])
+    off = difference_in_words(row["weights_difference"])
+    return f"{FINISHED}, {rate_in_words(row['rate'], row['unit'])} samples/s, weights off by {off}"
+
+
+TF_AND_GRAIN = {"tf.data best, shuffled": "tf.data", "Grain ArrayRecord, threads": "Grain on ArrayRecord"}
+HOLDERS = {
+    "arrays in memory": "arrays",
+    "tf.data cache": "cache()",
+    "tf.data best, shuffled": "shuffle(10_000)",
+}
+ADDERS = {"articles' loop": "articles' loop", "Keras accumulation": "Keras"}
+TRAINERS = {"model.fit": "model.fit", "model.fit, except: halve": "except: halve"}
+QUESTIONS = (
+    Question(
+        "first shuffled batch of 64 images",
+        "first_batch",
+        "images",
+        TF_AND_GRAIN,
+        "anybatch shuffled",
+        value_in_words,
+    ),
+    Question(
+        "the same from the start of the process",
+        "first_batch",
+        "process",
+        TF_AND_GRAIN,
+        "anybatch shuffled",
+        value_in_words,
+    ),
+    Question(
+        "going on in mid-epoch",
+        "resume",
+        "images",
+        {"tf.data checkpoint": "tf.data", "Grain ArrayRecord": "Grain on ArrayRecord"},
+        "anybatch",
+        value_in_words,
+    ),
+    Question("memory, once the data", "memory", "times_1", HOLDERS, "anybatch shuffled", mebibytes),
+    Question("memory, 50 times the data", "memory", "times_50", HOLDERS, "anybatch shuffled", mebibytes),
+    Question("weights off by, plain parts", "exactness", "plain", ADDERS, "ab.fit", off_by),
+    Question("weights off by, clipping, short batch", "exactness", "usual", ADDERS, "ab.fit", off_by),
+    Question("address space too small", "survival", "address_space", TRAINERS, "ab.fit", end),
+    Question("container too small", "survival", "group", TRAINERS, "ab.fit", end),
+    Question("killed, restarted", "survival", "group", {"model.fit": "model.fit"}, "anybatch run", end),
+)

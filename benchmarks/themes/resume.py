@@ -1,0 +1,51 @@
+"""Going on in the middle of a shuffled epoch."""
+
+from benchmarks.registry import Case, Contender, Theme
+
+EVERYBODY = (
+    Contender(
+        "tf.data checkpoint",
+        "resume_tf:checkpoint",
+        "peer",
+        "any_order",
+        "with the shuffling buffer",
+    ),
+    Contender("tf.data skip", "resume_tf:skip", "peer", "any_order", "makes what it skips; needs a seed"),
+    Contender("Grain, window", "grain_arrays:resumed_records", "peer", "any_order", "no checksums", "grain"),
+    Contender(
+        "Grain ArrayRecord",
+        "grain_arrays:resumed",
+        "peer",
+        "any_order",
+        "exactly shuffled; a format of its own",
+        "grain",
+        "arrayrecord",
+    ),
+    Contender("anybatch", "resume_ours:shuffled", "ours", "any_order", "exactly shuffled"),
+    Contender("anybatch window", "resume_ours:window", "ours", "any_order", 'shuffle(window="64MiB")'),
+)
+
+THEME = Theme(
+    "resume",
+    "Going on in the middle of a shuffled epoch: describe, restore, next batch",
+    (
+        Case(
+            "shards100",
+            "100 shards of 100 floats and a label, batches of 512",
+            "shards100",
+            "records",
+            EVERYBODY,
+            measured="resume",
+            quick=False,
+        ),
+        Case(
+            "images",
+            "150 KB raw images and a label, batches of 64",
+            "images",
+            "records",
+            EVERYBODY,
+            batch=64,
+            measured="resume",
+        ),
+    ),
+)

@@ -210,7 +210,7 @@ def test_small_batches_go_several_at_a_time_and_large_ones_alone(monkeypatch):
     calls = []
     whole = interop._groups
     monkeypatch.setattr(interop, "_groups", lambda some: calls.append(1) or whole(some))
-    rows = np.arange(50_000).reshape(500, 100)
+    rows = np.arange(500_000).reshape(500, 1000)
     for size, shares in ((7, 1), (200, 0)):
         calls.clear()
         described = ab.from_arrays(rows).batch(size)
@@ -226,9 +226,10 @@ def aligned_batches(count=6, rows=300):
     return [{"x": aligned_copy(np.full((rows, 100), at, np.float32))} for at in range(count)]
 
 
-def test_large_dense_batches_are_not_copied():
-    batches = aligned_batches()
-    described = ab.from_arrays(np.arange(1800)).batch(300).map(lambda at: batches[at[0] // 300])
+@pytest.mark.parametrize("rows", [300, 3000], ids=["several at a time", "each alone"])
+def test_dense_batches_are_not_copied(rows):
+    batches = aligned_batches(rows=rows)
+    described = ab.from_arrays(np.arange(6 * rows)).batch(rows).map(lambda at: batches[at[0] // rows])
     arrived = list(described.to_tf())
     assert [address(one["x"]) for one in arrived] == [one["x"].ctypes.data for one in batches]
 

@@ -1,5 +1,6 @@
 """Streams for TensorFlow: as a `tf.data.Dataset`, or as eager tensors. Dense columns are not copied."""
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +12,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from anybatch.errors import AnybatchError
-from anybatch.records import RaggedColumn, aligned_copy, aligned_empty, is_aligned
+from anybatch.records import RaggedColumn, aligned_copy, is_aligned
 from anybatch.stream.chunk import close
 from anybatch.stream.declared import length_is_certain
 from anybatch.stream.interop.tensorflow_generated import generated
@@ -26,8 +27,8 @@ from anybatch.stream.structure import Structure, as_columns, mapped
 Begin: TypeAlias = Callable[[int], Run]
 """A new run of a given epoch."""
 
-# a call from TensorFlow into Python costs as much as copying 100 KiB twice: smaller batches share calls
-_SMALL_BYTES = 64 << 10
+# a call from TensorFlow into Python takes as long as decoding a few hundred KiB: small batches share calls
+_SMALL_BYTES = 1 << 20
 _BATCHES_PER_CALL = 8
 # and none waits longer than this for the others
 _SECONDS_PER_CALL = 0.002
@@ -189,43 +190,68 @@ class _Bridge:
     def one_at_a_time(self, elements: Callable[[], Iterator[list[NDArray[Any]]]]) -> Any:
         """Return a dataset of elements that come as arrays."""
         if self.is_dense:
-            return self._straight(elements, self._specs)
+            return _straight(elements, self._flat_specs, self._structured)
         signature = tuple(spec for port in self._ports for spec in port.specs)
         flat = tf.data.Dataset.from_generator(lambda: map(tuple, elements()), output_signature=signature)
         return flat.map(_as_written(lambda *tensors: self._packed(tensors)))
 
     def several_at_a_time(self, elements: Callable[[], Iterator[list[NDArray[Any]]]]) -> Any:
-        """Return the same, handed over in groups of small ones of one shape."""
+        """Return the same, where one call brings several elements."""
+        nothing = [
+            np.empty([size or 0 for size in spec.shape], spec.dtype.as_numpy_dtype)
+            for spec in self._flat_specs
+        ]
 
         def groups() -> Iterator[list[NDArray[Any]]]:
             with closing(elements()) as rest:  # type: ignore[type-var]
                 for group in _groups(rest):
-                    yield [_stacked(arrays) for arrays in zip(*group, strict=True)]
+                    missing = [nothing] * (_BATCHES_PER_CALL - len(group))
+                    yield [np.array(len(group)), *itertools.chain(*group, *missing)]
 
-        return self._straight(groups, mapped(_several, self._specs)).unbatch()
+        flat = [tf.TensorSpec((), tf.int64), *self._flat_specs * _BATCHES_PER_CALL]
+        return _straight(groups, flat, tuple).flat_map(_as_written(self._one_by_one))
 
-    def _straight(self, elements: Callable[[], Iterator[list[NDArray[Any]]]], specs: Structure) -> Any:
-        """Return a dataset whose tensors are the arrays themselves."""
-        passes = _Passes(lambda: ([tensor(array) for array in arrays] for arrays in elements()))
-        flat = [spec for _, spec in named_leaves(specs)]
+    @property
+    def _flat_specs(self) -> list[Spec]:
+        return [spec for _, spec in named_leaves(self._specs)]
 
-        def packed(number: Any) -> Structure:
-            tensors = tf.py_function(passes.next, [number], [spec.dtype for spec in flat])
-            for one, spec in zip(tensors, flat, strict=True):
-                one.set_shape(spec.shape)
-            rest = iter(tensors)
-            return mapped(lambda _: next(rest), specs)
+    def _one_by_one(self, count: Any, *tensors: Any) -> Any:
+        """Return the elements of a group as a dataset; their memory stays what it is."""
+        columns = len(self._ports)
+        elements = [self._structured(tensors[at : at + columns]) for at in range(0, len(tensors), columns)]
+        single = [tf.data.Dataset.from_tensors(element) for element in elements]
+        return functools.reduce(lambda some, one: some.concatenate(one), single).take(count)
 
-        return generated(
-            lambda _: tf.py_function(passes.begin, [], tf.int64),
-            packed,
-            lambda number: tf.py_function(passes.end, [number], tf.int64),
-            specs,
-        )
+    def _structured(self, tensors: Sequence[Any]) -> Structure:
+        rest = iter(tensors)
+        return mapped(lambda _: next(rest), self._specs)
 
     def _packed(self, tensors: Any) -> Structure:
         rest, ports = iter(tensors), iter(self._ports)
         return mapped(lambda _: next(ports).tensor(rest), self._specs)
+
+
+def _straight(
+    elements: Callable[[], Iterator[list[NDArray[Any]]]],
+    specs: list[Spec],
+    structured: Callable[[Sequence[Any]], Structure],
+) -> Any:
+    """Return a dataset whose tensors are the arrays themselves, where those are aligned."""
+    passes = _Passes(elements)
+
+    def following(number: Any) -> Structure:
+        # aligned arrays become tensors as they are; `py_function` would take three times as long for it
+        tensors = tf.numpy_function(passes.next, [number], [spec.dtype for spec in specs])
+        for one, spec in zip(tensors, specs, strict=True):
+            one.set_shape(spec.shape)
+        return structured(tensors)
+
+    return generated(
+        lambda _: tf.numpy_function(passes.begin, [], tf.int64),
+        following,
+        lambda number: tf.numpy_function(passes.end, [number], tf.int64),
+        structured(specs),
+    )
 
 
 class _Passes:
@@ -250,24 +276,12 @@ class _Passes:
         return np.int64(0)
 
 
-def _several(spec: Spec) -> Spec:
-    return tf.TensorSpec([None, *spec.shape], spec.dtype)
-
-
-def _stacked(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    together = aligned_empty((len(arrays), *arrays[0].shape), arrays[0].dtype)
-    return np.stack(arrays, out=together)
-
-
 def _groups(elements: Iterator[list[NDArray[Any]]]) -> Iterator[list[list[NDArray[Any]]]]:
-    """Yield elements of one shape in groups, none of which waits longer than a moment for the others."""
+    """Yield elements in groups, none of which waits longer than a moment for the others."""
     group: list[list[NDArray[Any]]] = []
     start = 0.0
     try:
         for one in elements:
-            if group and [array.shape for array in one] != [array.shape for array in group[0]]:
-                yield group
-                group = []
             start = start if group else time.perf_counter()
             group.append(one)
             if len(group) == _BATCHES_PER_CALL or time.perf_counter() - start > _SECONDS_PER_CALL:

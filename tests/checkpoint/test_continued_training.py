@@ -1,8 +1,10 @@
 import json
+import os
 import random
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -15,21 +17,20 @@ from anybatch.train.checkpoint import ChangedSince, Checkpoint
 ROOT = Path(__file__).parents[2]
 
 
-def program(out, *numbers):
-    return [sys.executable, "-m", "tests.checkpoint.trained", str(out), *map(str, numbers)]
+def program(out, kill_at, epochs, kind):
+    return [sys.executable, "-m", "tests.checkpoint.trained", *map(str, (out, kill_at, epochs, kind))]
 
 
-def run(out, kill_at, *epochs):
+def run(out, kill_at, epochs, kind):
     done = subprocess.run(
-        program(out, kill_at, *epochs),
+        program(out, kill_at, epochs, kind),
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
     assert done.returncode == (0 if kill_at < 0 else -9), done.stderr
-    return done
 
 
 def story(out):
@@ -40,38 +41,42 @@ def story(out):
     return weights, json.loads((out / "history.json").read_text()), diary
 
 
-def test_a_run_killed_between_updates_ends_as_one_that_was_not(tmp_path):
-    for name, kills in {"undisturbed": [], "killed": [4, 9]}.items():
-        (tmp_path / name).mkdir()
-        for kill_at in [*kills, -1]:
-            run(tmp_path / name, kill_at)
-    weights, history, diary = story(tmp_path / "undisturbed")
-    again, seen, kept = story(tmp_path / "killed")
-    assert again == weights
-    assert seen == history
-    # no update twice, none missing, each at its place in its epoch
-    assert kept == diary
+@pytest.mark.parametrize("kind", ["stream", "dataset"])
+def test_a_run_killed_between_updates_ends_as_one_that_was_not(tmp_path, saving_always, kind):
+    from tests.checkpoint import trained
+
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    for folder in (undisturbed, killed):
+        folder.mkdir()
+    run(killed, 13, trained.EPOCHS, kind)
+    for folder in (killed, undisturbed):
+        trained.main(folder, folder / "state", -1, kind=kind)
+    # equal weights and history; no update twice, none missing, each at its place in its epoch
+    assert story(killed) == story(undisturbed)
 
 
 @pytest.mark.soak
-def test_200_kills_at_random_moments_change_nothing(tmp_path):
-    killed_at_random(tmp_path, kills=200, epochs=60)
+@pytest.mark.parametrize("kind", ["stream", "dataset"])
+def test_200_kills_at_random_moments_change_nothing(tmp_path, kind):
+    killed_at_random(tmp_path, int(os.environ.get("ANYBATCH_KILLS", "200")), kind)
 
 
-def killed_at_random(folder, kills, epochs):
+def killed_at_random(folder, kills, kind):
     """Kill a training again and again, wherever it is, and compare it with one that was left alone."""
+    epochs = 10 + kills // 4
     for name in ("undisturbed", "killed"):
         (folder / name).mkdir()
-    run(folder / "undisturbed", -1, epochs)
+    run(folder / "undisturbed", -1, epochs, kind)
     chance = random.Random(1)
     for _ in range(kills):
         with subprocess.Popen(
-            program(folder / "killed", -1, epochs), cwd=ROOT, stderr=subprocess.DEVNULL
+            program(folder / "killed", -1, epochs, kind), cwd=ROOT, stderr=subprocess.DEVNULL
         ) as one:
             wait_for_another_state(folder / "killed" / "state", one)
             time.sleep(chance.expovariate(1 / 0.05))
             one.kill()
-    run(folder / "killed", -1, epochs)
+        assert one.returncode == -9, "it finished before it could be killed"
+    run(folder / "killed", -1, epochs, kind)
     weights, history, diary = story(folder / "undisturbed")
     again, seen, kept = story(folder / "killed")
     assert (again, seen) == (weights, history)
@@ -145,10 +150,12 @@ def as_generator():
 
 
 def inputs():
-    from tests.checkpoint.trained import arrays, stream
+    from tests.checkpoint.trained import arrays, dataset, stream
 
     x, y = arrays()
     return {
+        "a dataset": {"x": dataset, "epochs": 3},
+        "a dataset by steps": {"x": lambda: dataset().repeat(), "steps_per_epoch": 7, "epochs": 3},
         "a stream": {"x": stream, "epochs": 2},
         "a stream by steps": {"x": lambda: stream().repeat(), "steps_per_epoch": 7, "epochs": 3},
         "arrays that are shuffled": {"x": x, "y": y, "batch_size": 32, "epochs": 2},
@@ -156,10 +163,19 @@ def inputs():
     }
 
 
+@cache
+def undisturbed(kind):
+    return fits(None, None, **inputs()[kind])
+
+
 @pytest.mark.parametrize("interrupted_at", [3, 13])
 @pytest.mark.parametrize("kind", inputs())
 def test_training_goes_on_exactly_where_it_stopped(tmp_path, saving_always, kind, interrupted_at):
-    assert fits(tmp_path, interrupted_at, **inputs()[kind]) == fits(tmp_path, None, **inputs()[kind])
+    assert fits(tmp_path, interrupted_at, **inputs()[kind]) == undisturbed(kind)
+
+
+def test_a_dataset_that_stopped_between_two_epochs_is_shuffled_as_it_would_have_been(tmp_path, saving_always):
+    assert fits(tmp_path, 10, **inputs()["a dataset"]) == undisturbed("a dataset")
 
 
 def test_data_that_cannot_say_where_it_stands_is_read_again_and_that_is_said(tmp_path, saving_always):
@@ -167,6 +183,31 @@ def test_data_that_cannot_say_where_it_stands_is_read_again_and_that_is_said(tmp
     with pytest.warns(AnybatchWarning, match="cannot say where it stands"):
         continued = fits(tmp_path, 13, **options)
     assert continued == fits(tmp_path, None, **options)
+
+
+def test_a_dataset_with_functions_of_python_is_one_that_is_read_again(tmp_path, saving_always):
+    import tensorflow as tf
+
+    from tests.checkpoint.trained import dataset
+
+    def through_python():
+        return dataset(buffer=None).map(
+            lambda x, y: (tf.ensure_shape(tf.numpy_function(abs, [x], "float32"), x.shape), y)
+        )
+
+    with pytest.warns(AnybatchWarning, match="cannot say where it stands"):
+        continued = fits(tmp_path, 13, x=through_python, epochs=2)
+    assert continued == fits(tmp_path, None, x=through_python, epochs=2)
+
+
+def test_the_place_of_another_dataset_is_refused(tmp_path, saving_always):
+    from tests.checkpoint.trained import dataset, model
+
+    with pytest.raises(Interrupted):
+        ab.fit(model(), dataset(), verbose=0, checkpoint=tmp_path, callbacks=[interrupting(3)])
+    with pytest.raises(ChangedSince, match=r"^the data changed"):
+        ab.fit(model(), dataset().take(10).skip(0), verbose=0, checkpoint=tmp_path)
+    assert [file for file in tmp_path.iterdir() if file.name.startswith(".")] == []
 
 
 def test_a_finished_run_is_returned_at_once(tmp_path):

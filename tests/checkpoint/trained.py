@@ -1,4 +1,4 @@
-"""A small training that can be killed anywhere: `python -m tests.checkpoint.trained FOLDER UPDATES`.
+"""A small training that can be killed: `python -m tests.checkpoint.trained FOLDER KILL_AT EPOCHS KIND`.
 
 It writes down every update, and at the end weights and history.
 """
@@ -55,9 +55,18 @@ def stream():
     return ab.from_arrays((x, y)).shuffle(seed=5).batch(BATCH).map(lambda part: part)
 
 
-def main(out, checkpoint, kill_at, epochs=EPOCHS):
+def dataset(buffer=100):
+    x, y = arrays()
+    found = tf.data.Dataset.from_tensor_slices((x, y))
+    found = found if buffer is None else found.shuffle(buffer, seed=5)
+    return found.batch(BATCH).prefetch(2)
+
+
+INPUTS = {"stream": stream, "dataset": dataset}
+
+
+def main(out, checkpoint, kill_at, epochs=EPOCHS, kind="stream"):
     """Train, and be killed by the operating system behind update `kill_at` of this process."""
-    tf.config.experimental.enable_op_determinism()
     # every update is followed by a state, on the disk before training goes on
     Checkpoint.due = lambda self: True
     Checkpoint.save_later = Checkpoint.save_now
@@ -69,7 +78,7 @@ def main(out, checkpoint, kill_at, epochs=EPOCHS):
     trained = model()
     history = ab.fit(
         trained,
-        stream(),
+        INPUTS[kind](),
         epochs=epochs,
         validation_data=(x[:64], y[:64]),
         checkpoint=checkpoint,
@@ -81,4 +90,6 @@ def main(out, checkpoint, kill_at, epochs=EPOCHS):
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[1]) / "state", *map(int, sys.argv[2:]))
+    tf.config.experimental.enable_op_determinism()
+    folder, kill_at, epochs, kind = sys.argv[1:]
+    main(Path(folder), Path(folder) / "state", int(kill_at), int(epochs), kind)

@@ -128,15 +128,26 @@ class Checkpoint:
         self._complain()
 
     def _write(self, state: State) -> None:
-        write_state(self._folder, self._identity, state, disk=self._disk)
-        remove_older(self._folder, kept=KEPT_STATES, disk=self._disk)
-        self.cadence.ended()
+        try:
+            write_state(self._folder, self._identity, state, disk=self._disk)
+            remove_older(self._folder, kept=KEPT_STATES, disk=self._disk)
+        finally:
+            # a full disk is not tried again behind every update
+            self.cadence.ended()
 
     def _complain(self) -> None:
         problem = self._writer.take_problem()
         if isinstance(problem, OSError):
-            # training is worth more than the state of one moment
-            text = f"the state of training could not be written to `{self._folder}`: {problem}"
-            warnings.warn(f"{text}; the one before is kept", AnybatchWarning, stacklevel=3)
+            self._warn(problem)
         elif problem is not None:
             raise problem
+
+    def could_not_write(self, problem: OSError) -> None:
+        """Say that a state could not even be put together; the next one is tried in its time."""
+        self.cadence.ended()
+        self._warn(problem)
+
+    def _warn(self, problem: OSError) -> None:
+        # training is worth more than the state of one moment
+        text = f"the state of training could not be written to `{self._folder}`: {problem}"
+        warnings.warn(f"{text}; the one before is kept", AnybatchWarning, stacklevel=4)

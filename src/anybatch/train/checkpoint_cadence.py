@@ -13,21 +13,23 @@ class Cadence:
     def __init__(self, clock: Callable[[], float], *, least_seconds: float = LEAST_SECONDS) -> None:
         self._clock = clock
         self._least_seconds = least_seconds
-        self._began = clock()
-        self._next = self._began + least_seconds
+        self._began: float | None = None
+        self._next = clock() + least_seconds
 
     def due(self) -> bool:
         """Whether enough time has passed."""
         return self._clock() >= self._next
 
     def began(self) -> None:
-        """A save begins."""
-        self._began = self._clock()
+        """A save begins, unless one is under way."""
+        if self._began is None:
+            self._began = self._clock()
 
     def ended(self) -> None:
-        """It is on the disk."""
+        """It is on the disk, or has failed."""
         now = self._clock()
-        self._next = now + interval_seconds(now - self._began, self._least_seconds)
+        took = 0.0 if self._began is None else now - self._began
+        self._next, self._began = now + interval_seconds(took, self._least_seconds), None
 
 
 def interval_seconds(cost_seconds: float, least_seconds: float = LEAST_SECONDS) -> float:

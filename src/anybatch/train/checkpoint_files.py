@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,6 +15,9 @@ from anybatch.handover import DISK, Disk, Json, place, read_sealed, write_sealed
 from anybatch.train.checkpoint_arrays import StoredArrays, pieces_of
 
 Arrays = Mapping[str, NDArray[Any]]
+
+PASSING_PREFIX = ".passing-"
+"""Folders for what is on its way into a state, or out of it."""
 
 _NAME = re.compile(r"state-(\d{6,})\.json")
 _READ_BYTES = 1 << 20
@@ -75,6 +79,8 @@ def tidy(folder: Path) -> None:
     """Remove what a writer that was killed has left: half files, and arrays without their JSON."""
     for file in folder.glob(".state-*.tmp"):
         file.unlink(missing_ok=True)
+    for passing in folder.glob(f"{PASSING_PREFIX}*"):
+        shutil.rmtree(passing, ignore_errors=True)
     for file in folder.glob("state-*.safetensors"):
         if not file.with_suffix(".json").exists():
             file.unlink(missing_ok=True)

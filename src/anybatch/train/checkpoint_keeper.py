@@ -2,18 +2,19 @@
 
 import warnings
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from anybatch.errors import AnybatchWarning
 from anybatch.handover import Heartbeat, Json, Orders, Pulse, received_orders
 from anybatch.memory import held
 from anybatch.train.backends import backend_of
-from anybatch.train.checkpoint import Checkpoint
+from anybatch.train.checkpoint import ChangedSince, Checkpoint
 from anybatch.train.checkpoint_callbacks import Memories
 from anybatch.train.checkpoint_files import State
+from anybatch.train.checkpoint_folders import folder_of_this_fit, opened
 from anybatch.train.checkpoint_model import Snapshot, model_identity, restore_model
+from anybatch.train.checkpoint_passes import Arrays
 from anybatch.train.checkpoint_places import ContinuedEpochs, Placed, placed
 from anybatch.train.checkpoint_random import random_state, restore_random
 from anybatch.train.epochs import Epochs
@@ -21,17 +22,13 @@ from anybatch.train.inputs import Source
 from anybatch.train.plans import Plan
 from anybatch.train.session import Session
 
-_FITS = count(1)
-_OPEN: dict[Path, Checkpoint] = {}
-"""Folders this process holds: a `fit` that was interrupted leaves its own to the next."""
-
 
 class Keeper:
     """The state of one `fit`: where it comes from, and where it is written to."""
 
     def __init__(self, model: Any, source: Source, folder: Any, *, resume: bool, epochs: int) -> None:
         orders = received_orders()
-        folder = _folder(folder, orders)
+        folder = folder_of_this_fit(folder, orders)
         self.model = model
         self.epochs_wanted = epochs
         self.counts_steps = False
@@ -39,16 +36,17 @@ class Keeper:
         self.source: Source | Placed = source
         self._orders = orders or Orders()
         self._checkpoint: Checkpoint | None = None
+        self._folder = Path()
         self.state: State | None = None
         if folder is not None:
             self.source = known = placed(source)
             self._build(known)
             self.state = self._found(folder, resume)
-            self._prepare()
+            self._prepare(folder)
 
     def _found(self, folder: Path, resume: bool) -> State | None:
         """Take the folder, and return the state in it."""
-        self._checkpoint = _opened(folder, self._identity(), resume)
+        self._checkpoint = opened(folder, self._identity(), resume)
         return self._checkpoint.latest()
 
     def _build(self, source: Placed) -> None:
@@ -65,15 +63,38 @@ class Keeper:
             "data": source.described(),
         }
 
-    def _prepare(self) -> None:
+    def _prepare(self, folder: Path) -> None:
         source: Any = self.source
-        if not source.exact:
+        self._folder = folder
+        if not source.exact(folder):
             text = "this data cannot say where it stands; a continued run reads it again up to the batch"
             warnings.warn(
                 f"{text}, which is exact if it comes in the same order", AnybatchWarning, stacklevel=4
             )
         if self.state is not None and self.state.facts["place"] is not None:
-            source.go_on_from(self.state.facts["place"])
+            self._go_on(source, self.state, folder)
+
+    def _go_on(self, source: Placed, state: State, folder: Path) -> None:
+        try:
+            source.go_on_from(state.facts["place"], state.arrays, folder)
+        except ValueError as problem:
+            now = f"one that cannot go on from there ({str(problem).partition(chr(10))[0]})"
+            raise ChangedSince(str(folder), "data", "a pipeline whose place was kept", now) from None
+
+    def begin_state(self) -> None:
+        """A state begins to be put together: what that takes counts in how often it is done."""
+        if self._checkpoint is not None:
+            self._checkpoint.cadence.began()
+
+    def kept_place(self) -> tuple[Json, Arrays]:
+        """Return where the data stands, as JSON and as arrays by name."""
+        source: Any = self.source
+        return source.place(), source.kept(self._folder)
+
+    def complain(self, problem: OSError) -> None:
+        """Say that there is no state of this moment."""
+        if self._checkpoint is not None:
+            self._checkpoint.could_not_write(problem)
 
     @property
     def batches_done(self) -> int:
@@ -192,11 +213,17 @@ class Watching:
         self._beat(training=False, now=True)
 
     def _save(self, epoch: int, batch: int, *, last: bool = False) -> None:
-        source: Any = self._keeper.source
-        standing = batch or (self._keeper.counts_steps and not last)
-        self._write(epoch, batch, source.place() if standing else None, last=last)
+        keeper, source = self._keeper, cast(Placed, self._keeper.source)
+        standing = batch or source.follows or (keeper.counts_steps and not last)
+        keeper.begin_state()
+        try:
+            place, kept = keeper.kept_place() if standing else (None, {})
+        except OSError as problem:
+            keeper.complain(problem)
+        else:
+            self._write(epoch, batch, place, kept, last=last)
 
-    def _write(self, epoch: int, batch: int, place: Json | None, *, last: bool) -> None:
+    def _write(self, epoch: int, batch: int, place: Json | None, kept: Arrays, *, last: bool) -> None:
         remembered, arrays = self._memories.state()
         facts: Json = {
             "epoch": epoch,
@@ -206,7 +233,8 @@ class Watching:
             "random": random_state(),
             **remembered,
         }
-        self._keeper.save(State(self._step, facts, {**_read(Snapshot(self._model)), **arrays}), last=last)
+        every = {**_read(Snapshot(self._model)), **arrays, **kept}
+        self._keeper.save(State(self._step, facts, every), last=last)
 
     def _largest_part(self, batch_size: int) -> int:
         return self._session.transaction.size.now or batch_size
@@ -228,21 +256,3 @@ class Watching:
 
 def _read(snapshot: Snapshot) -> dict[str, Any]:
     return {name: snapshot[name] for name in snapshot}
-
-
-def _folder(given: Any, orders: Orders | None) -> Path | None:
-    if given is not None:
-        return Path(given)
-    if orders is None or orders.state_folder is None:
-        return None
-    # the fits of a script come in the same order each time it is run
-    return Path(orders.state_folder) / f"fit-{next(_FITS)}"
-
-
-def _opened(folder: Path, identity: dict[str, str], resume: bool) -> Checkpoint:
-    folder = folder.resolve()
-    left_open = _OPEN.pop(folder, None)
-    if left_open is not None:
-        left_open.close()
-    _OPEN[folder] = Checkpoint.open(folder, identity, resume=resume)
-    return _OPEN[folder]

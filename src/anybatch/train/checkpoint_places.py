@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import chain, islice
+from pathlib import Path
 from typing import Any, Protocol
 
 from anybatch.handover import Json
 from anybatch.stream import Stream
+from anybatch.train.checkpoint_passes import Arrays, KeptPasses, Passable, Skipping, counted
 from anybatch.train.epochs import Epochs
 from anybatch.train.inputs import WHOLE, Batches, Part, Source, StreamSource
 
@@ -14,8 +15,12 @@ from anybatch.train.inputs import WHOLE, Batches, Part, Source, StreamSource
 class Placed(Source, Protocol):
     """Batches that know where they stand."""
 
-    exact: bool
-    """Whether going on gives exactly the batches that were still to come."""
+    follows: bool
+    """Whether a pass depends on those before it, so that there is a place even between two of them."""
+
+    def exact(self, folder: Path) -> bool:
+        """Return whether going on gives exactly the batches that were still to come; may try it there."""
+        ...
 
     def first_part(self) -> Any:
         """Return a few rows of the first batch, which is still to come; None if there is no batch."""
@@ -25,7 +30,11 @@ class Placed(Source, Protocol):
         """Return where the pass stands, behind the last batch that was taken."""
         ...
 
-    def go_on_from(self, place: Json) -> None:
+    def kept(self, folder: Path) -> Arrays:
+        """Return what belongs to that place and is too large for JSON; `folder` has room for it."""
+        ...
+
+    def go_on_from(self, place: Json, arrays: Arrays, folder: Path) -> None:
         """Let the next pass begin there."""
         ...
 
@@ -36,7 +45,9 @@ class Placed(Source, Protocol):
 
 def placed(source: Source) -> Placed:
     """Return the same batches, able to be continued."""
-    return _PlacedStream(source) if isinstance(source, StreamSource) else _Skipping(source)
+    if isinstance(source, StreamSource):
+        return _PlacedStream(source)
+    return KeptPasses(source) if isinstance(source, Passable) else Skipping(source)
 
 
 _FEW = 2
@@ -45,7 +56,7 @@ _FEW = 2
 class _PlacedStream(StreamSource):
     """A stream goes on by its own state, wherever it was."""
 
-    exact = True
+    follows = False
 
     def __init__(self, source: StreamSource) -> None:
         super().__init__(source._stream, source._packed, source._opener)  # noqa: SLF001 - that source, and more
@@ -68,74 +79,26 @@ class _PlacedStream(StreamSource):
         finally:
             parts.close()
 
+    def exact(self, folder: Path) -> bool:
+        return True
+
     def first_part(self) -> Any:
         return self.first_rows(_FEW)
 
     def place(self) -> Json:
         return {"stream": self._parts.get_state(), "seed": seed_of(self._stream)}
 
-    def go_on_from(self, place: Json) -> None:
+    def kept(self, folder: Path) -> Arrays:
+        return {}
+
+    def go_on_from(self, place: Json, arrays: Arrays, folder: Path) -> None:
         if self._reseeded and place["seed"] is not None:
             self._stream = with_seed(self._stream, place["seed"])
         self._start = place["stream"]
 
     def described(self) -> str:
         stream = with_seed(self._stream, 0) if self._reseeded else self._stream
-        return f"{stream!r}, {_counted(self.num_batches)}"
-
-
-class _Skipping:
-    """Other data is read again up to the batch: right if it comes in the same order every time."""
-
-    exact = False
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._start = 0
-        self._taken = 0
-        self._peeked: Batches | None = None
-
-    @property
-    def num_batches(self) -> int | None:
-        return self._source.num_batches
-
-    @property
-    def batch_size(self) -> int | None:
-        return self._source.batch_size
-
-    @property
-    def repeatable(self) -> bool:
-        return self._source.repeatable
-
-    def open(self, epoch: int, most: int | None) -> Batches:
-        skipped, self._start = self._start, 0
-        self._taken = skipped
-        peeked, self._peeked = self._peeked, None
-        for batch in islice(peeked or self._source.open(epoch, most), skipped, None):
-            self._taken += 1
-            yield batch
-
-    def first_part(self) -> Any:
-        batches = self._source.open(0, None)
-        parts = [part for batch in islice(batches, 1) for part in batch]
-        # data may be there to be read once only: what was looked at comes again
-        self._peeked = chain([iter(parts)] if parts else [], batches)
-        return parts[0][0] if parts else None
-
-    def began(self) -> None:
-        self._source.began()
-
-    def ended(self) -> None:
-        self._source.ended()
-
-    def place(self) -> Json:
-        return {"taken": self._taken}
-
-    def go_on_from(self, place: Json) -> None:
-        self._start = place["taken"]
-
-    def described(self) -> str:
-        return f"{type(self._source).__name__}, {_counted(self.num_batches)}"
+        return f"{stream!r}, {counted(self.num_batches)}"
 
 
 class ContinuedEpochs(Epochs):
@@ -154,10 +117,6 @@ class ContinuedEpochs(Epochs):
         self._source.began()
         yield from self._some(self._steps - done, most)
         self._source.ended()
-
-
-def _counted(batches: int | None) -> str:
-    return "batches of unknown number" if batches is None else f"{batches:,} batches"
 
 
 def seed_of(stream: Stream) -> int | None:

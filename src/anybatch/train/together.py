@@ -131,7 +131,7 @@ class SharedWatching(Watching):
         before = self._keeper.state
         if self._keeper.keeps and (before is None or before.step != self._step):
             standing = self._done or self._keeper.counts_steps
-            self._write(self._epoch, self._done, self._place if standing else None, last=True)
+            self._write(self._epoch, self._done, self._place if standing else None, {}, last=True)
         self._keeper.close()
 
 

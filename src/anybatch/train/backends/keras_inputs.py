@@ -13,6 +13,7 @@ from keras.src.trainers.data_adapters.tf_dataset_adapter import TFDatasetAdapter
 from keras.src.utils import rng_utils
 
 from anybatch.stream import from_arrays
+from anybatch.train.backends.tensorflow_datasets import DatasetPass
 from anybatch.train.inputs import Batches, Source, StreamSource, whole
 
 
@@ -44,7 +45,7 @@ def source(
             f"batch_size={batch_size} was given with x of type {type(x).__name__}, which yields batches "
             "already; leave it out, or batch the data by that number"
         )
-    return AdapterSource(adapter)
+    return DatasetSource(adapter) if isinstance(adapter, TFDatasetAdapter) else AdapterSource(adapter)
 
 
 def _has_rows(x: Any) -> bool:
@@ -114,8 +115,6 @@ class AdapterSource:
             yield whole(batch)
 
     def _elements(self) -> Iterator[Any]:
-        if isinstance(self._adapter, TFDatasetAdapter):
-            return iter(self._adapter.get_tf_dataset())
         return iter(self._adapter.get_numpy_iterator())
 
     def began(self) -> None:
@@ -123,6 +122,22 @@ class AdapterSource:
 
     def ended(self) -> None:
         self._adapter.on_epoch_end()
+
+
+class DatasetSource(AdapterSource):
+    """Batches of a `tf.data.Dataset`, a pass over which can be written down."""
+
+    @property
+    def described(self) -> str:
+        """What a state of training belongs to."""
+        return f"{self.kind} of {self._adapter.get_tf_dataset().element_spec}"
+
+    def begun(self) -> DatasetPass:
+        """Begin a pass."""
+        return DatasetPass(self._adapter.get_tf_dataset())
+
+    def _elements(self) -> Iterator[Any]:
+        return iter(self._adapter.get_tf_dataset())
 
 
 def as_keras_casts(arrays: Any) -> Any:

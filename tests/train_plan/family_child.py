@@ -14,6 +14,7 @@ from typing import Any
 
 from anybatch.memory import PeakWatch, held
 from anybatch.memory.kernel_files import ROOT, numbers_by_name
+from anybatch.train.plan_search import FIRST_ROWS
 
 MB = 1 << 20
 PLENTY = 8 << 30
@@ -24,20 +25,20 @@ SECONDS = 1.5
 
 def dense() -> tuple[Any, Any, int]:
     layers = _layers()
-    wide = [layers.Dense(2048, activation="relu") for _ in range(3)]
-    return _sequential((256,), [*wide, layers.Dense(10)]), _floats(256), 4096
+    stages = [layers.Dense(width, activation="relu") for width in (2048, 64, 2048)]
+    return _sequential((32,), [*stages, layers.Dense(10)]), _floats(32), 8192
 
 
 def convolution() -> tuple[Any, Any, int]:
     layers = _layers()
-    stages = [layers.Conv2D(filters, 3, activation="relu") for filters in (32, 32, 64)]
+    stages = [layers.Conv2D(filters, 3, activation="relu") for filters in (16, 16, 32)]
     pooled = [layers.GlobalAveragePooling2D(), layers.Dense(10)]
     return _sequential((32, 32, 3), [*stages, *pooled]), _floats(32, 32, 3), 512
 
 
 def recurrent() -> tuple[Any, Any, int]:
     layers = _layers()
-    return _sequential((48, 32), [layers.LSTM(128), layers.Dense(10)]), _floats(48, 32), 1024
+    return _sequential((64, 32), [layers.LSTM(64), layers.Dense(10)]), _floats(64, 32), 1024
 
 
 def attention() -> tuple[Any, Any, int]:
@@ -50,7 +51,7 @@ def attention() -> tuple[Any, Any, int]:
         x = layers.LayerNormalization()(x + layers.MultiHeadAttention(4, 16)(x, x))
         x = layers.LayerNormalization()(x + layers.Dense(64)(layers.Dense(256, activation="gelu")(x)))
     outputs = layers.Dense(10)(layers.GlobalAveragePooling1D()(x))
-    return keras.Model(words, outputs), _indices(64, 2000), 512
+    return keras.Model(words, outputs), _indices(64, 2000), 256
 
 
 def embedding() -> tuple[Any, Any, int]:
@@ -64,12 +65,9 @@ def towers() -> tuple[Any, Any, int]:
     import keras
 
     layers = keras.layers
-    inputs = {"left": keras.Input((256,), name="left"), "right": keras.Input((256,), name="right")}
-    sides = [
-        layers.Dense(64)(layers.Dense(1024, activation="tanh")(layers.Dense(1024, activation="relu")(one)))
-        for one in inputs.values()
-    ]
-    one_side = _floats(256)
+    inputs = {"left": keras.Input((64,), name="left"), "right": keras.Input((64,), name="right")}
+    sides = [layers.Dense(64)(layers.Dense(2048, activation="tanh")(one)) for one in inputs.values()]
+    one_side = _floats(64)
     return (
         keras.Model(inputs, layers.Dense(10)(layers.Concatenate()(sides))),
         lambda rows: {"left": one_side(rows), "right": one_side(rows)},
@@ -187,11 +185,11 @@ def planned_and_trained(name: str, megabytes: int) -> dict[str, Any]:
 
 
 def _counted(prober: Any) -> list[int]:
-    """Return a list that grows with every probe but those which only warm up."""
+    """Return a list that grows with every probe, but not with what only warms up."""
     rise, seen = prober.rise_bytes, []
 
     def counting(self: Any, rows: int, *, several: bool) -> int:
-        if rows > 2:
+        if rows > FIRST_ROWS:
             seen.append(rows)
         return int(rise(self, rows, several=several))
 

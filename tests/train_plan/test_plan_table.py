@@ -33,7 +33,7 @@ def peaks_and_sizes(draw):
     part = draw(st.integers(1, batch))
     held = draw(some_bytes) + told.weights_bytes
     certain = held + told.slots_bytes + told.gradients_bytes + told.slices_bytes * batch
-    peak = Peak(certain + draw(some_bytes), held, told.weights_bytes, batch, part)
+    peak = Peak(certain + draw(some_bytes), held, told.weights_bytes, batch, part, draw(some_bytes))
     return peak, told
 
 
@@ -50,6 +50,7 @@ def test_no_estimate_is_shown_larger_than_it_was_made(case):
     peak, told = case
     account = accounted(peak, told)
     assert account.activations_bytes <= told.activations_bytes * peak.part
+    assert 0 <= account.workspace_bytes <= peak.growing_bytes
     assert account.rest_bytes >= 0
 
 
@@ -198,3 +199,8 @@ def test_a_model_that_cannot_be_traced_has_rows_for_its_weights_alone():
     found = sizes(compiled(model), (np.ones((2, 3), "float32"), np.ones((2, 4), "float32")))
     assert found.layers == ()
     assert found.weights_bytes == 4 * 16
+
+
+def test_what_saves_next_to_nothing_is_not_offered():
+    _, ways = told(Sizes(weights_bytes=2000, slots_bytes=4000, layers=(("small", 10), ("tiny", 1))))
+    assert list(ways) == ["2 parts of 32", "4 parts of 16"]

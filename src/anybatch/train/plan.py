@@ -228,6 +228,7 @@ def _told(known: Known, source: Source, batch_size: int, held: Held, limit_bytes
         there_bytes=held.variables_bytes,
         batch_size=batch_size,
         part=part,
+        growing_bytes=round(part * (peaks.whole if part >= batch_size else peaks.split).bytes_per_sample),
         stream_bytes=_stream_bytes(source),
     )
     account = accounted(peak, known.sizes)

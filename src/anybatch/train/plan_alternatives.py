@@ -9,6 +9,9 @@ from anybatch.memory import Peaks
 from anybatch.train.plan_uses import Account, Peak, Sizes
 from anybatch.train.split import part_sizes
 
+WORTH_SAYING = 0.01
+"""Less than that of the peak is no reason to change a model."""
+
 _EXACT = "the same update in more steps"
 _INEXACT = "another update: this model cannot be split exactly"
 _NOTHING_SAVED = "saves nothing: the sums take more than smaller parts save"
@@ -29,13 +32,14 @@ class Alternative:
 def alternatives(
     peak: Peak, peaks: Peaks, sizes: Sizes, account: Account, *, exact: bool
 ) -> tuple[Alternative, ...]:
-    """Return what could be done instead, all else as planned."""
-    return (
-        *_smaller_parts(peak, peaks, exact),
+    """Return what could be done instead, all else as planned, as far as it saves anything worth saying."""
+    others = (
         *_rematerialised(peak, sizes, account),
         *_in_half_precision(peak, sizes, account),
         *_with_fewer_slots(peak, sizes),
     )
+    telling = (way for way in others if way.predicted_peak_bytes <= (1 - WORTH_SAYING) * peak.n_bytes)
+    return (*_smaller_parts(peak, peaks, exact), *telling)
 
 
 def _smaller_parts(peak: Peak, peaks: Peaks, exact: bool) -> Iterator[Alternative]:

@@ -8,7 +8,8 @@ from anybatch.memory import PeakModel, Peaks, Probe, fitted
 from anybatch.train.split import part_sizes
 
 FIRST_ROWS = 8
-GROWTH_FACTOR = 8
+"""A first look at next to nothing says what must not be tried; it is not counted as a probe."""
+GROWTH_FACTOR = 16
 NOISE_BYTES = 48 << 20
 """An allocator keeps tens of MB to itself: a smaller rise from size to size tells nothing."""
 DOUBT_BYTES = 8 << 20
@@ -41,27 +42,44 @@ class Search:
     free_bytes: int
     """What memory may rise by."""
     start: Probe
-    """What updates of next to nothing take: everything that does not grow with the samples."""
+    """What an update of one sample at a time takes: everything that does not grow with the samples."""
+    small: list[Probe] = field(default_factory=list)
     probes: list[tuple[Split, Probe]] = field(default_factory=list)
     failed_at: int | None = None
 
     def run(self) -> Peaks:
         """Return the model of the peak, from at most four probes."""
-        rows: int | None = min(FIRST_ROWS, self._half)
+        rows = self._first_look()
         while rows is not None and self._probe(rows, Split.SEVERAL):
-            rows = self._next(rows)
+            rows = self._next()
         several = self._fitted()
         return self._verified(Peaks(self._in_one_part(several), several))
 
     @property
     def seen_samples(self) -> int:
         """The largest part that was tried and fitted."""
-        return max((probe.samples for _, probe in self.probes), default=0)
+        return max(probe.samples for probe in (*self._in_several(), *self._of(Split.ONE)))
 
     @property
     def _half(self) -> int:
         """The largest part of several."""
         return -(-self.batch_size // 2)
+
+    def _of(self, kind: Split) -> list[Probe]:
+        return [probe for one, probe in self.probes if one is kind]
+
+    def _in_several(self) -> list[Probe]:
+        """Return everything that was seen of updates in several parts, ascending."""
+        return [self.start, *self.small, *self._of(Split.SEVERAL)]
+
+    def _first_look(self) -> int | None:
+        """Look at a few samples, and return the first size worth a probe."""
+        rows = min(FIRST_ROWS, self._half)
+        rise = self._rise(rows, Split.SEVERAL)
+        if rise is None:
+            return None
+        self.small.append(Probe(rows, rise))
+        return self._next()
 
     def _verified(self, peaks: Peaks) -> Peaks:
         """Return peaks after a look at the size they lead to, where that lies far beyond what was seen."""
@@ -92,15 +110,15 @@ class Search:
         steeper = whole.bytes_per_sample - several.bytes_per_sample
         if steeper <= 0:
             return several
-        largest = max(probe.samples for kind, probe in self.probes if kind is Split.SEVERAL)
+        largest = self._in_several()[-1].samples
         return PeakModel(max(0.0, several.fixed_bytes - steeper * largest), whole.bytes_per_sample)
 
     def _in_one_part(self, several: PeakModel) -> PeakModel:
         """Return the model without sums: one probe more, where the whole batch has a chance to fit."""
         slope = several.bytes_per_sample
-        if not self.probes or slope * self.batch_size > self.free_bytes:
+        if not self.small or slope * self.batch_size > self.free_bytes:
             return several
-        largest = self.probes[-1][1].samples
+        largest = self._in_several()[-1].samples
         near = trusted(self.batch_size, largest)
         if not self._probe(self.batch_size if near else largest, Split.ONE):
             return several
@@ -108,16 +126,16 @@ class Search:
 
     def _in_one_part_through(self, several: PeakModel) -> PeakModel:
         """Return the line through what was seen in one part; through one point, with the slope of several."""
-        found = [probe for kind, probe in self.probes if kind is Split.ONE][-2:]
+        found = self._of(Split.ONE)[-2:]
         if len(found) == 2:
             return fitted(found)
         fixed = found[0].peak_bytes - several.bytes_per_sample * found[0].samples
         return PeakModel(max(0.0, fixed), several.bytes_per_sample)
 
-    def _next(self, rows: int) -> int | None:
+    def _next(self) -> int | None:
         """Return the next size worth a probe; None when the slope is known, or nothing larger would fit."""
-        before, last = ([self.start] + [probe for _, probe in self.probes])[-2:]
-        risen = last.peak_bytes - before.peak_bytes
+        before, last = self._in_several()[-2:]
+        rows, risen = last.samples, last.peak_bytes - before.peak_bytes
         if rows >= self._half or len(self.probes) == MOST_ASCENDING or rows <= before.samples:
             return None
         steepest = (max(0, risen) + DOUBT_BYTES) / (rows - before.samples)
@@ -129,17 +147,20 @@ class Search:
         return fitting if fitting > rows and not known else None
 
     def _probe(self, rows: int, kind: Split) -> bool:
+        rise = self._rise(rows, kind)
+        if rise is not None:
+            self.probes.append((kind, Probe(rows, rise)))
+        return rise is not None
+
+    def _rise(self, rows: int, kind: Split) -> int | None:
         rise = self.measure(rows, kind)
         if rise is None:
             self.failed_at = rows if self.failed_at is None else min(rows, self.failed_at)
-            return False
-        self.probes.append((kind, Probe(rows, rise)))
-        return True
+        return rise
 
     def _fitted(self) -> PeakModel:
         """Return the line through the two largest sizes: smaller ones drown in what the allocator keeps."""
-        points = [self.start] + [probe for kind, probe in self.probes if kind is Split.SEVERAL]
-        model = fitted(points[-2:])
+        model = fitted(self._in_several()[-2:])
         return model if self.failed_at is None else model.scaled_to_fail_at(self.failed_at, self.free_bytes)
 
 

@@ -1,6 +1,6 @@
 """What a predicted peak is made of: plain numbers in, plain rows out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 MOST_LAYERS = 5
@@ -52,6 +52,8 @@ class Peak:
     there_bytes: int
     batch_size: int
     part: int
+    growing_bytes: int = 0
+    """What of it was seen to grow with the samples of a part."""
     stream_bytes: int | None = None
     """What the stream may hold; None if the data comes from elsewhere."""
 
@@ -67,39 +69,50 @@ class Account:
     certain: tuple[Use, ...]
     estimated: tuple[Use, ...]
     activations: tuple[Use, ...]
+    workspace_bytes: int
     rest_bytes: int
 
     @property
     def activations_bytes(self) -> int:
-        return sum(use.n_bytes for use in self.activations)
+        return _together(self.activations)
 
     @property
     def rows(self) -> tuple[Use, ...]:
-        rest = Use("workspace and unaccounted", self.rest_bytes, REST)
-        shown = (*self.certain, *self.estimated, *_largest(self.activations), rest)
+        workspace = Use("workspace of a part", self.workspace_bytes, REST)
+        rest = Use("traced steps, unaccounted", self.rest_bytes, REST)
+        shown = (*self.certain, *self.estimated, *_largest(self.activations), workspace, rest)
         return tuple(use for use in shown if use.n_bytes)
 
 
 def accounted(peak: Peak, sizes: Sizes) -> Account:
     """Return what a peak is made of.
 
-    What is held for sure comes first. The rest is shared by estimates: what of it nobody claims is workspace;
-    if they claim more, because not all of it is alive at once, each is scaled down alike.
+    What is held for sure comes first. The rest is shared by estimates: what grows with a part and nobody
+    claims is its workspace. If they claim more, because not all of it is alive at once, each is scaled down
+    alike.
 
     >>> sizes = Sizes(weights_bytes=40, gradients_bytes=40, layers=(("wide", 30), ("narrow", 5)))
-    >>> peak = Peak(n_bytes=600, held_bytes=140, there_bytes=40, batch_size=16, part=8)
+    >>> peak = Peak(n_bytes=600, held_bytes=140, there_bytes=40, batch_size=16, part=8, growing_bytes=310)
     >>> [(use.name, use.n_bytes) for use in accounted(peak, sizes).rows]
     [('process before', 100), ('weights', 40), ('sums of gradients', 40), ('gradients', 40),
-     ('activations of wide', 240), ('activations of narrow', 40), ('workspace and unaccounted', 100)]
+     ('activations of wide', 240), ('activations of narrow', 40), ('workspace of a part', 30),
+     ('traced steps, unaccounted', 70)]
     """
     certain = tuple(_certain(peak, sizes))
-    left_bytes = peak.n_bytes - sum(use.n_bytes for use in certain)
-    estimates, activations = list(_estimates(peak, sizes)), list(_activations(peak, sizes))
-    claimed = sum(use.n_bytes for use in (*estimates, *activations))
+    left_bytes = peak.n_bytes - _together(certain)
+    gradients = Use("gradients", sizes.gradients_bytes + sizes.slices_bytes * peak.part, ESTIMATED)
+    data, activations = list(_data(peak, sizes)), list(_activations(peak, sizes))
+    claimed = _together([gradients, *data, *activations])
     share = min(1.0, max(0, left_bytes) / claimed) if claimed else 1.0
-    scaled, layers = _scaled(estimates, share), _scaled(activations, share)
-    rest_bytes = left_bytes - sum(use.n_bytes for use in (*scaled, *layers))
-    return Account(certain, scaled, layers, rest_bytes)
+    estimated, layers = _scaled([gradients, *data], share), _scaled(activations, share)
+    rest_bytes = left_bytes - _together([*estimated, *layers])
+    unclaimed = peak.growing_bytes - _together([*estimated[1:], *layers])
+    workspace_bytes = max(0, min(unclaimed, rest_bytes))
+    return Account(certain, estimated, layers, workspace_bytes, rest_bytes - workspace_bytes)
+
+
+def _together(uses: Iterable[Use]) -> int:
+    return sum(use.n_bytes for use in uses)
 
 
 def _certain(peak: Peak, sizes: Sizes) -> Iterator[Use]:
@@ -113,8 +126,7 @@ def _certain(peak: Peak, sizes: Sizes) -> Iterator[Use]:
         yield Use("sums of gradients", sums, COUNTED)
 
 
-def _estimates(peak: Peak, sizes: Sizes) -> Iterator[Use]:
-    yield Use("gradients", sizes.gradients_bytes + sizes.slices_bytes * peak.part, ESTIMATED)
+def _data(peak: Peak, sizes: Sizes) -> Iterator[Use]:
     yield Use("samples of a part", sizes.sample_bytes * peak.part, ESTIMATED)
     if peak.stream_bytes is not None:
         # one part is made ready while the other is trained on
@@ -137,5 +149,4 @@ def _largest(activations: tuple[Use, ...]) -> Iterator[Use]:
     yield from by_size[:MOST_LAYERS]
     others = by_size[MOST_LAYERS:]
     if others:
-        n_bytes = sum(use.n_bytes for use in others)
-        yield Use(f"activations of {len(others)} other layers", n_bytes, others[0].known)
+        yield Use(f"activations of {len(others)} other layers", _together(others), others[0].known)

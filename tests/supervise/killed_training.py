@@ -13,7 +13,7 @@ import anybatch as ab
 BATCH = 512
 
 
-def main() -> None:
+def train(out) -> None:
     keras.utils.set_random_seed(1)
     layers = keras.layers
     model = keras.Sequential(
@@ -30,8 +30,8 @@ def main() -> None:
     x = random.normal(size=(2 * BATCH, 32, 32, 3)).astype("float32")
     stream = ab.from_arrays((x, random.integers(0, 10, 2 * BATCH))).shuffle(seed=1).batch(BATCH)
     history = ab.fit(model, stream, micro_batch_size=BATCH, epochs=2, verbose=0)
-    np.savez(sys.argv[1], *model.get_weights(), parts=history.plan.parts)
+    np.savez(out, *model.get_weights(), parts=history.plan.parts)
 
 
 if __name__ == "__main__":
-    main()
+    train(sys.argv[1])

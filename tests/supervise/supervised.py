@@ -85,8 +85,8 @@ def write_script(folder, body):
     return script
 
 
-def supervised(folder, body, *options, group=True, arguments=()):
-    """Run a script to the end and return what was told."""
+def supervised(folder, body, *options, group=True, arguments=(), first=None):
+    """Run a script to the end and return what was told; `first` is called in the supervisor's process."""
     script = write_script(folder, body)
     done = subprocess.run(
         [*command(*options, group=group), str(script), *arguments],
@@ -95,6 +95,7 @@ def supervised(folder, body, *options, group=True, arguments=()):
         timeout=60,
         check=False,
         env=os.environ | {"PYTHONFAULTHANDLER": ""},
+        preexec_fn=first,
     )
     return Told(done.returncode, events_of(done.stdout), done.stderr)
 

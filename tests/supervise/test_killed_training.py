@@ -1,9 +1,9 @@
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 
+from tests.supervise.killed_training import train
 from tests.supervise.supervised import Told, command, events_of, needs_group
 
 SCRIPT = Path(__file__).with_name("killed_training.py")
@@ -18,9 +18,7 @@ def trained(file):
 def test_a_training_that_the_kernel_kills_is_finished_in_smaller_parts(tmp_path):
     script = tmp_path / SCRIPT.name
     script.write_text(SCRIPT.read_text())
-    subprocess.run(
-        [sys.executable, script, tmp_path / "free.npz"], check=True, capture_output=True, timeout=200
-    )
+    train(tmp_path / "free.npz")
     done = subprocess.run(
         [*command("--memory", "400MiB"), script, tmp_path / "killed.npz"],
         capture_output=True,

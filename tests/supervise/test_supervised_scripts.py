@@ -98,15 +98,22 @@ def test_the_supervisor_is_small(tmp_path):
 
 
 def test_the_child_dies_with_its_supervisor_and_the_next_start_says_so(tmp_path):
-    script = write_script(tmp_path, READY + "sys.exit(0) if Path('again').exists() else time.sleep(60)")
+    (tmp_path / "script").mkdir()
+    body = READY + "sys.exit(0) if Path('again').exists() else time.sleep(60)"
+    script = write_script(tmp_path / "script", body)
     script.write_text("from pathlib import Path\n" + script.read_text())
-    run, child = waiting(script, cwd=tmp_path)
+    options = ["--folder", tmp_path / "volume"]
+    run, child = waiting(script, *options, cwd=tmp_path)
     run.kill()
     run.communicate(timeout=20)
     wait_until(lambda: not Path(f"/proc/{child}").exists())
     (tmp_path / "again").touch()
-    done = subprocess.run([*command(), str(script)], capture_output=True, check=True, text=True, cwd=tmp_path)
+    done = subprocess.run(
+        [*command(*options), str(script)], capture_output=True, check=True, text=True, cwd=tmp_path
+    )
     assert "ended together with its supervisor" in events_of(done.stdout)[0]["text"]
+    # a container that begins anew has nothing but what lies on the volume
+    assert [entry.name for entry in (tmp_path / "script").iterdir()] == ["script.py"]
 
 
 def test_after_dying_full_with_its_supervisor_the_next_start_is_smaller(tmp_path):

@@ -1,11 +1,13 @@
 """Every way to die is produced for real, in a process of its own."""
 
+import os
 import shlex
 import subprocess
 from dataclasses import dataclass
 
 import pytest
 
+from anybatch.supervise.own_group import own_group
 from tests.supervise.supervised import Told, command, events_of, needs_group, supervised, write_script
 
 CAN_MOUNT = (
@@ -188,6 +190,23 @@ def test_a_script_gets_the_right_verdict_when_it(tmp_path, monkeypatch, way):
 @pytest.mark.parametrize("way", KILLED_BY_THE_KERNEL)
 def test_a_script_that_the_kernel_kills_gets_the_right_verdict_when_it(tmp_path, monkeypatch, way):
     check(tmp_path, monkeypatch, KILLED_BY_THE_KERNEL[way])
+
+
+@needs_group
+def test_a_kill_in_the_group_of_a_container_is_known_by_its_counter(tmp_path):
+    """Where no group can be made below the container's, its own counter is read."""
+    container = own_group(160 << 20)
+    try:
+        told = supervised(
+            tmp_path,
+            "part = train()\nblock = hold(part * 4)",
+            group=False,
+            first=lambda: container.entrance.write_text(str(os.getpid())),
+        )
+    finally:
+        container.remove()
+    assert told.causes() == ["killed for memory", "finished"], told
+    assert "oom_kill counter around it rose" in told.ends()[0]["sentence"]
 
 
 @pytest.mark.skipif(not CAN_MOUNT, reason="only root can make a disk that is really full")

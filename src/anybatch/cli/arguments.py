@@ -18,6 +18,14 @@ ScriptArguments = Annotated[
     list[str] | None, typer.Argument(metavar="ARGS…", help="Its arguments.", show_default=False)
 ]
 RetriesOption = Annotated[int, typer.Option(min=0, help="How many restarts there may be in all.")]
+FolderOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Where state and papers of the run are kept, such as a volume that outlives the container.",
+        show_default="beside the script",
+    ),
+]
 SCRIPT_CONTEXT = {"allow_interspersed_args": False}
 """Options behind the script are its own."""
 

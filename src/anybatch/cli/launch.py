@@ -10,6 +10,7 @@ import typer
 from anybatch.cli.arguments import (
     AddressOption,
     EngineName,
+    FolderOption,
     RetriesOption,
     ScriptArgument,
     ScriptArguments,
@@ -39,6 +40,7 @@ def launch(
         typer.Option(metavar="SIZE", help="What each may hold; default: its share of what is there."),
     ] = None,
     retries: RetriesOption = 10,
+    folder: FolderOption = None,
     join_timeout: Annotated[
         float, typer.Option(metavar="SECONDS", min=1, help="How long to wait until all are there.")
     ] = 600.0,
@@ -70,7 +72,7 @@ def launch(
         script=existing(script),
         arguments=tuple(arguments or ()),
         workers=_count(workers, None if member is None else member.size),
-        folder=run_folder(script, arguments or ()),
+        folder=run_folder(script, arguments or (), folder),
         command=("-m", "anybatch.cli.launched"),
         member=member,
         memory_bytes=None if memory is None else parse_size(memory),
@@ -83,8 +85,8 @@ def launch(
     try:
         with Relay() as relay:
             return launched(settings, places, say, _note(as_json), Signals(relay.taken, relay.wait))
-    except Occupied as folder:
-        raise AlreadyRuns(str(folder)) from None
+    except Occupied as occupied:
+        raise AlreadyRuns(str(occupied)) from None
     finally:
         places.close()
 

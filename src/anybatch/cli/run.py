@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from anybatch.cli.arguments import RetriesOption, ScriptArgument, ScriptArguments, existing
+from anybatch.cli.arguments import FolderOption, RetriesOption, ScriptArgument, ScriptArguments, existing
 from anybatch.cli.failures import reported
 
 EXAMPLE = "Example:  anybatch run --memory 2GiB train.py --epochs 10"
@@ -21,6 +21,7 @@ def run(
         typer.Option(metavar="SIZE", help="What script and children may hold; default: what is there."),
     ] = None,
     retries: RetriesOption = 10,
+    folder: FolderOption = None,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="An HTML timeline of memory, restarts and parts.")
     ] = None,
@@ -49,6 +50,7 @@ def run(
         memory_bytes=None if memory is None else parse_size(memory),
         retries=retries,
         report=report,
+        folder=folder,
         patience_seconds=patience,
         script_prints_to_stderr=as_json,
     )

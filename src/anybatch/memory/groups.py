@@ -55,6 +55,12 @@ class Group:
         file = self.folder / self._name("memory.oom_control", "memory.events")
         return numbers_by_name(file).get("oom_kill")
 
+    def kills_here(self) -> int | None:
+        """Return the same without those of groups below, where the kernel tells them apart."""
+        file = self.folder / self._name("memory.oom_control", "memory.events.local")
+        found = numbers_by_name(file).get("oom_kill")
+        return self.kills() if found is None else found
+
     def refusals(self) -> int | None:
         """Return how often an allocation met the limit and something had to be dropped or killed for it."""
         if self.version == 1:

@@ -104,9 +104,11 @@ def _clear(settings: Launch) -> None:
     shutil.rmtree(settings.papers, ignore_errors=True)
     if 0 in settings.ranks:
         shutil.rmtree(settings.state, ignore_errors=True)
-    for folder in (settings.folder, settings.folder.parent):
-        with suppress(OSError):
-            folder.rmdir()
+    with suppress(OSError):
+        settings.folder.rmdir()
+        if settings.folder.parent.name.startswith("."):
+            # beside the script; any other folder is the user's own
+            settings.folder.parent.rmdir()
 
 
 class _Attempt:

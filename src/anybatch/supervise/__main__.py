@@ -41,9 +41,9 @@ def main(told: str) -> int:
         return COULD_NOT
 
 
-def _settings(*, arguments: list[str], report: str | None, **others: object) -> Settings:
-    path = None if report is None else Path(report)
-    return Settings(arguments=tuple(arguments), report=path, **others)  # type: ignore[arg-type]
+def _settings(*, arguments: list[str], report: str | None, folder: str | None, **others: object) -> Settings:
+    paths = {"report": report and Path(report), "folder": folder and Path(folder)}
+    return Settings(arguments=tuple(arguments), **paths, **others)  # type: ignore[arg-type]
 
 
 if __name__ == "__main__":

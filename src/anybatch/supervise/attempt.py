@@ -25,6 +25,7 @@ from anybatch.supervise.observe import (
     address_fraction,
     descendants,
     is_stopped,
+    kills_around,
     machine_kills,
     pressure_in,
 )
@@ -100,7 +101,7 @@ class _Watch:
         self._scale = Scale(self._group)
         self._listener = Listener(task.folder)
         self._seen = _Seen()
-        self._kills_before = machine_kills()
+        self._kills_before = (kills_around(), machine_kills())
         self._child = _started(task, attempt, own)
         self._shown = 0.0
 
@@ -177,8 +178,7 @@ class _Watch:
 
     def _evidence(self, status: int) -> Evidence:
         code = os.waitstatus_to_exitcode(status)
-        kills = machine_kills()
-        known = kills is not None and self._kills_before is not None
+        around_before, shared_before = self._kills_before
         return Evidence(
             exit_code=code if code >= 0 else None,
             signal=-code if code < 0 else None,
@@ -186,12 +186,17 @@ class _Watch:
             peak_bytes=self._peak_bytes(),
             address_fraction=self._seen.address_fraction,
             own_kills=None if self._group is None else self._group.kills(),
-            shared_kills=(kills or 0) - (self._kills_before or 0) if known else None,
+            around_kills=_rise(around_before, kills_around()),
+            shared_kills=_rise(shared_before, machine_kills()),
             last_words=read_last_words(self._task.folder),
             told_to_end=self._seen.told_to_end,
             ended_over_limit=self._seen.over_limit,
             ended_for_silence_seconds=self._seen.silence_seconds,
         )
+
+
+def _rise(before: int | None, now: int | None) -> int | None:
+    return None if before is None or now is None else now - before
 
 
 def _started(task: Task, attempt: int, own: OwnGroup | None) -> int:

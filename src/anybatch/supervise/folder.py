@@ -13,6 +13,7 @@ from anybatch.errors import AnybatchError
 
 _PR_SET_CHILD_SUBREAPER = 36
 STATE = "state"
+_BESIDE = ".anybatch"
 
 
 class AlreadyRuns(AnybatchError, RuntimeError):
@@ -28,13 +29,19 @@ class AlreadyRuns(AnybatchError, RuntimeError):
         )
 
 
-def run_folder(script: str, arguments: Sequence[str]) -> Path:
-    """Return the folder of one command line, made if need be: beside the script, or where one can write."""
+def run_folder(script: str, arguments: Sequence[str], within: Path | None = None) -> Path:
+    """Return the folder of one command line, made if need be: beside the script, or where one can write.
+
+    `within`: there and nowhere else, for whoever has a place that outlives the machine.
+    """
     told = hashlib.sha256(
         "\0".join((str(Path(script).resolve()), *arguments)).encode(errors="surrogateescape")
     )
     name = f"{Path(script).stem}-{told.hexdigest()[:8]}"
-    places = (Path(script).resolve().parent / ".anybatch", Path.cwd() / ".anybatch")
+    if within is not None:
+        (within / name).mkdir(parents=True, exist_ok=True)
+        return within / name
+    places = (Path(script).resolve().parent / _BESIDE, Path.cwd() / _BESIDE)
     for place in places:
         with suppress(OSError):
             (place / name).mkdir(parents=True, exist_ok=True)
@@ -48,8 +55,9 @@ def run_folder(script: str, arguments: Sequence[str]) -> Path:
 def clear(folder: Path) -> None:
     """Remove the papers of a run that has finished: the next one starts afresh."""
     shutil.rmtree(folder, ignore_errors=True)
-    with suppress(OSError):
-        folder.parent.rmdir()
+    if folder.parent.name == _BESIDE:
+        with suppress(OSError):
+            folder.parent.rmdir()
 
 
 def adopt_orphans() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anybatch.handover import Pulse, read_pulse
-from anybatch.memory import Group, held_together, numbers_by_name, text_of, tree_of
+from anybatch.memory import Group, groups_of, held_together, numbers_by_name, text_of, tree_of
 
 _VMSTAT = Path("/proc/vmstat")
 _STOPPED = {"T", "t"}
@@ -53,6 +53,12 @@ class Scale:
 def machine_kills() -> int | None:
     """Return how many processes the kernel has killed for memory since the machine started."""
     return numbers_by_name(_VMSTAT).get("oom_kill")
+
+
+def kills_around() -> int | None:
+    """Return the same for the memory group that this process is in; None if nobody may read it."""
+    groups = groups_of()
+    return groups[0].kills_here() if groups else None
 
 
 def boot() -> str:

@@ -35,6 +35,8 @@ class Settings:
     memory_bytes: int | None = None
     retries: int = DEFAULT_RETRIES
     report: Path | None = None
+    folder: Path | None = None
+    """Where the papers of runs are kept; None: beside the script."""
     patience_seconds: float = 600.0
     script_prints_to_stderr: bool = False
 
@@ -49,7 +51,7 @@ class _Story:
 
 def supervise(settings: Settings, tell: Teller) -> int:
     """Run a script to its end, restarting what a restart can cure; return the exit code to end with."""
-    folder = run_folder(settings.script, settings.arguments)
+    folder = run_folder(settings.script, settings.arguments, settings.folder)
     adopt_orphans()
     try:
         with alone_in(folder), Relay() as relay:

@@ -46,6 +46,8 @@ class Evidence:
     """How much of its address space it used at most, where `ulimit -v` bounds that."""
     own_kills: int | None = None
     """Processes that the kernel killed for memory in the child's own group."""
+    around_kills: int | None = None
+    """The same, while the child ran, in the group that it shares with its supervisor."""
     shared_kills: int | None = None
     """The same on the whole machine, while the child ran: it may have been somebody else."""
     last_words: LastWords | None = None
@@ -136,6 +138,9 @@ def _killed_in_its_group(seen: Evidence) -> Verdict | None:
 def _killed(seen: Evidence) -> Verdict | None:
     if seen.signal != signal.SIGKILL:
         return None
+    if seen.own_kills is None and seen.around_kills:
+        text = f"the kernel killed it for memory at {_held(seen)} (the oom_kill counter around it rose)"
+        return Verdict(Cause.KILLED_FOR_MEMORY, text)
     if seen.own_kills is None and seen.shared_kills and seen.fullness >= NEARLY_FULL / 2:
         text = (
             f"the kernel probably killed it for memory at {_held(seen)} (the machine's oom_kill counter rose)"

@@ -47,9 +47,13 @@ def arguments() -> argparse.Namespace:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--quick", action="store_true", help="small data, 3 rounds: minutes, not an hour")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="small data, fewer cases and contenders, 2 rounds: minutes, not hours",
+    )
     parser.add_argument("--theme", action="extend", nargs="+", choices=THEMES, help="default: all themes")
-    parser.add_argument("--rounds", type=positive, help="timed rounds per contender (default 5, quick 3)")
+    parser.add_argument("--rounds", type=positive, help="timed rounds per contender (default 5, quick 2)")
     parser.add_argument(
         "--without", action="append", default=[], metavar="NAME", help="leave a contender out"
     )
@@ -84,7 +88,7 @@ def run_one(theme: str, case: Case, chosen: argparse.Namespace) -> CaseResult:
     """Write the data of one case if need be, and run everybody on it."""
     written = data_of(case, chosen)
     print(f"{theme}/{case.name}: {written.folder.name}", file=sys.stderr)
-    rounds = chosen.rounds or (3 if chosen.quick else 5)
+    rounds = chosen.rounds or (2 if chosen.quick else 5)
     enough = ENOUGH_SECONDS_QUICK if chosen.quick else ENOUGH_SECONDS
     standings = run_case(case, written, rounds=rounds, enough_seconds=enough)
     return case, standings, summarise(case, standings, amount_of(case, written))

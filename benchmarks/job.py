@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
-Purpose = Literal["check", "time"]
+Purpose = Literal["check", "time", "time, then check"]
 # everything; the first batch only; the first batch of a process that has imported nothing yet
 Work = Literal["all", "first_batch", "first_batch_of_process"]
 FINISHED = "finished"

@@ -11,6 +11,8 @@ Role = Literal["ours", "peer", "limit"]
 # what a contender can be held to: the digest with or without order, a number of records or bytes
 Proves = Literal["ordered", "any_order", "records", "file_bytes"]
 Unit = Literal["records", "bytes", "shards"]
+# in a process of its own, leaving indexes behind; after the first timed run; or by every run
+Check = Literal["before", "after", "always"]
 # which figure of an answer a table is about; `measures.py` says how it reads and which way is better
 Measured = Literal["rate", "first_batch", "resume", "growth", "difference", "survival"]
 
@@ -45,7 +47,7 @@ class Case:
     rounds: int = 99  # no more than so many, where the answer is the same every time
     cores: int = 0  # how many the contender may use; all if 0
     quick: bool = True  # whether it is part of quick runs
-    check: bool = True  # whether everybody is checked in a run of its own; else the timed one has the proof
+    check: Check = "after"
     promised: Mapping[str, int] = field(default_factory=dict)  # what must be proven where nothing was written
 
     def for_quick(self) -> "Case":

@@ -15,7 +15,7 @@ CONTENDERS: dict[str, Contender] = {
             "interleave, batch, parse",
             quick=False,
         ),
-        Contender("tf.data best", "tf_data:best", "peer", "any_order", "any order, AUTOTUNE"),
+        Contender("tf.data best", "tf_data:best", "peer", "any_order", "any order, AUTOTUNE", quick=False),
         Contender(
             "tf.data best, fixed", "tf_data:best_fixed", "peer", "any_order", "any order, a call per core"
         ),
@@ -27,7 +27,9 @@ CONTENDERS: dict[str, Contender] = {
             "any_order",
             "shuffle(10_000), any order",
         ),
-        Contender("Grain", "grain_records:in_order", "peer", "any_order", "no checksums", "grain"),
+        Contender(
+            "Grain", "grain_records:in_order", "peer", "any_order", "no checksums", "grain", quick=False
+        ),
         Contender(
             "Grain, shuffled",
             "grain_records:shuffled",
@@ -35,6 +37,7 @@ CONTENDERS: dict[str, Contender] = {
             "any_order",
             "a window of 10,000; no checksums",
             "grain",
+            quick=False,
         ),
         Contender(
             "Grain ArrayRecord",
@@ -71,6 +74,7 @@ CONTENDERS: dict[str, Contender] = {
             "any_order",
             "a buffer of 10,000; no checksums",
             "tfrecord",
+            quick=False,
         ),
         Contender(
             "WebDataset",
@@ -94,7 +98,9 @@ CONTENDERS: dict[str, Contender] = {
         Contender("anybatch", "ours:in_order", "ours", "ordered"),
         Contender("anybatch shuffled", "ours:shuffled", "ours", "any_order", "exactly shuffled"),
         Contender("anybatch shuffled, to_tf", "ours_to_tf:shuffled", "ours", "any_order", quick=False),
-        Contender("anybatch window", "ours:window", "ours", "any_order", 'shuffle(window="64MiB")'),
+        Contender(
+            "anybatch window", "ours:window", "ours", "any_order", 'shuffle(window="64MiB")', quick=False
+        ),
         Contender(
             "anybatch first sight", "ours:first_sight", "ours", "ordered", "no index on disk yet", quick=False
         ),

@@ -45,13 +45,14 @@ def run_case(
 ) -> list[Standing]:
     """Return every contender's standing after a check and `rounds` timed rounds, interleaved."""
     standings = [Standing(contender) for contender in case.contenders]
-    for standing in standings if case.check else []:
+    for standing in standings if case.check == "before" else []:
         standing.checked = _answer(case, written, standing, "check")
     for number in range(1, min(rounds, case.rounds) + 1):
+        purpose: Purpose = "time, then check" if number == 1 and case.check == "after" else "time"
         for standing in standings:
             if standing.failed or standing.timed_seconds > enough_seconds:
                 continue
-            standing.timed.append(_answer(case, written, standing, "time"))
+            standing.timed.append(_answer(case, written, standing, purpose))
             if not standing.failed:
                 seconds = standing.timed[-1].seconds
                 _say(f"  round {number}/{rounds}  {standing.contender.name}: {seconds:.2f} s")
@@ -76,12 +77,12 @@ def _answer(case: Case, written: Written, standing: Standing, purpose: Purpose) 
     standing.failure = answer.failure.partition("\n")[0][:LONGEST_REASON]
     if not answer.failure:
         truth = {**written.truth, "file_bytes": written.file_bytes}
-        must = purpose == "check" or (not case.check and answer.survived)
+        must = purpose != "time" or (case.check == "always" and answer.survived)
         owed = unproven(contender, answer.proof) if must else ""
         standing.difference = difference(contender, answer.proof, truth) or owed
     if standing.failed:
         _say(f"  {contender.name} is out: {standing.failure or standing.difference}")
-    elif purpose == "check":
+    elif purpose != "time":
         _say(f"  {contender.name}: {contender.proves} as written")
     return answer
 
@@ -101,7 +102,7 @@ def _asked(case: Case, written: Written, contender: Contender, purpose: Purpose)
         case=case.name,
         records=int(written.truth.get("records", 0)),
         folder=str(written.folder),
-        cold=case.cache == "cold" and purpose == "time",
+        cold=case.cache == "cold" and purpose != "check",
         work=case.work,
         cores=case.cores,
     )

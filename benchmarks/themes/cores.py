@@ -3,7 +3,7 @@
 from benchmarks.registry import Case, Theme
 from benchmarks.roster import contenders
 
-EVERYBODY = contenders("tf.data best, fixed", "anybatch", "anybatch shuffled", "bare limit, all cores")
+EVERYBODY = contenders("tf.data best, fixed", "Grain ArrayRecord", "anybatch", "bare limit, all cores")
 
 THEME = Theme(
     "cores",

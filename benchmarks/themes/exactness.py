@@ -30,7 +30,7 @@ THEME = Theme(
             batch=512,
             measured="difference",
             rounds=1,
-            check=False,
+            check="always",
             promised={"records": 10_240},
         ),
         Case(
@@ -42,7 +42,7 @@ THEME = Theme(
             batch=300,
             measured="difference",
             rounds=1,
-            check=False,
+            check="always",
             promised={"records": 5_000},
         ),
     ),

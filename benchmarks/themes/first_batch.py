@@ -26,6 +26,7 @@ THEME = Theme(
             "records",
             EVERYBODY,
             measured="first_batch",
+            check="before",
             work="first_batch",
             quick=False,
         ),
@@ -37,6 +38,7 @@ THEME = Theme(
             WITH_WEBDATASET,
             batch=64,
             measured="first_batch",
+            check="before",
             work="first_batch",
         ),
         Case(
@@ -47,6 +49,7 @@ THEME = Theme(
             OF_PROCESS,
             batch=64,
             measured="first_batch",
+            check="before",
             work="first_batch_of_process",
         ),
     ),

@@ -30,6 +30,7 @@ THEME = Theme(
             "shards1000",
             "shards",
             contenders("tf.data count", "anybatch open"),
+            check="before",
         ),
     ),
 )

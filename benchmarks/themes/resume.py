@@ -11,7 +11,15 @@ EVERYBODY = (
         "with the shuffling buffer",
     ),
     Contender("tf.data skip", "resume_tf:skip", "peer", "any_order", "makes what it skips; needs a seed"),
-    Contender("Grain, window", "grain_arrays:resumed_records", "peer", "any_order", "no checksums", "grain"),
+    Contender(
+        "Grain, window",
+        "grain_arrays:resumed_records",
+        "peer",
+        "any_order",
+        "no checksums",
+        "grain",
+        quick=False,
+    ),
     Contender(
         "Grain ArrayRecord",
         "grain_arrays:resumed",
@@ -22,7 +30,9 @@ EVERYBODY = (
         "arrayrecord",
     ),
     Contender("anybatch", "resume_ours:shuffled", "ours", "any_order", "exactly shuffled"),
-    Contender("anybatch window", "resume_ours:window", "ours", "any_order", 'shuffle(window="64MiB")'),
+    Contender(
+        "anybatch window", "resume_ours:window", "ours", "any_order", 'shuffle(window="64MiB")', quick=False
+    ),
 )
 
 THEME = Theme(
@@ -36,6 +46,7 @@ THEME = Theme(
             "records",
             EVERYBODY,
             measured="resume",
+            check="before",
             quick=False,
         ),
         Case(
@@ -46,6 +57,7 @@ THEME = Theme(
             EVERYBODY,
             batch=64,
             measured="resume",
+            check="before",
         ),
     ),
 )

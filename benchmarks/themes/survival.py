@@ -49,7 +49,7 @@ THEME = Theme(
             (PLAIN, HALVED, BY_HAND, PLANNED, WHOLE_FIRST, NO_LIMIT),
             measured="survival",
             rounds=1,
-            check=False,
+            check="always",
             promised=PROMISED,
         ),
         Case(
@@ -60,7 +60,7 @@ THEME = Theme(
             (PLAIN, HALVED, BY_HAND, PLANNED, SUPERVISED, NO_LIMIT),
             measured="survival",
             rounds=1,
-            check=False,
+            check="always",
             promised=PROMISED,
         ),
     ),

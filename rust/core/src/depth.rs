@@ -12,6 +12,7 @@ const ROOMY: usize = 8;
 pub(crate) struct Depth {
     now: u64,
     least: u64,
+    most: u64,
     /// A thread had nothing to do because all of it was in use, since the consumer last waited.
     was_full: bool,
     /// How many batches in a row the consumer found ready.
@@ -19,9 +20,11 @@ pub(crate) struct Depth {
 }
 
 impl Depth {
-    pub fn from(start: u64) -> Self {
-        let least = start.max(1);
-        Depth { now: least, least, was_full: false, found_ready: 0 }
+    /// So many at first, and never more than `most`, where somebody has set that bound.
+    pub fn from(start: u64, most: Option<u64>) -> Self {
+        let most = most.unwrap_or(start.saturating_mul(GROWTH)).max(1);
+        let least = start.clamp(1, most);
+        Depth { now: least, least, most, was_full: false, found_ready: 0 }
     }
 
     pub fn now(&self) -> u64 {
@@ -38,7 +41,7 @@ impl Depth {
         self.found_ready = if was_ready { self.found_ready + 1 } else { 0 };
         if !was_ready && self.was_full {
             let grown = self.now + u64::from(held_bytes < limit_bytes / ROOMY);
-            self.now = grown.min(self.least.saturating_mul(GROWTH));
+            self.now = grown.min(self.most);
             self.was_full = false;
         } else if self.found_ready >= PATIENCE {
             self.now = (self.now - 1).max(self.least);
@@ -58,14 +61,17 @@ mod tests {
 
     #[test]
     fn it_grows_while_both_sides_wait_and_never_without_end() {
-        let mut depth = Depth::from(3);
+        let mut depth = Depth::from(3, None);
         (0..100).for_each(|_| both_wait(&mut depth, 50));
         assert_eq!(depth.now(), 12);
+        let mut bounded = Depth::from(3, Some(2));
+        (0..100).for_each(|_| both_wait(&mut bounded, 50));
+        assert_eq!(bounded.now(), 2);
     }
 
     #[test]
     fn it_stays_while_only_one_side_waits_or_memory_is_short() {
-        let mut depth = Depth::from(3);
+        let mut depth = Depth::from(3, None);
         (0..100).for_each(|_| depth.asked(false, 50, 800));
         (0..100).for_each(|_| both_wait(&mut depth, 100));
         assert_eq!(depth.now(), 3);
@@ -73,7 +79,7 @@ mod tests {
 
     #[test]
     fn it_shrinks_once_batches_lie_ready() {
-        let mut depth = Depth::from(2);
+        let mut depth = Depth::from(2, None);
         (0..5).for_each(|_| both_wait(&mut depth, 50));
         assert_eq!(depth.now(), 7);
         (0..10 * PATIENCE).for_each(|_| depth.asked(true, 50, 800));

@@ -96,12 +96,14 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Make batches ahead on `threads` threads, at first up to `depth`, holding no more than `limit_bytes`.
+    /// Make batches ahead on `threads` threads, at first up to `depth` and never above `most_depth`, holding no
+    /// more than `limit_bytes`.
     pub fn start(
         gather: Gather,
         source: Box<dyn Source>,
         threads: usize,
         depth: u64,
+        most_depth: Option<u64>,
         limit_bytes: usize,
     ) -> Result<Self> {
         let state = State {
@@ -109,7 +111,7 @@ impl Engine {
             started: 0,
             taken: 0,
             ready: BTreeMap::new(),
-            depth: Depth::from(depth),
+            depth: Depth::from(depth, most_depth),
             admitted: 0,
             held_bytes: 0,
             ended_at: None,

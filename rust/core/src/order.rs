@@ -12,6 +12,13 @@ pub enum Step {
         start: u64,
         stride: u64,
     },
+    /// Position `p` is `start + p % rows * stride` of run `p / rows` of `batch` positions of the stream before.
+    Dealt {
+        batch: u64,
+        rows: u64,
+        start: u64,
+        stride: u64,
+    },
     Permuted(Permutation),
     Windowed(Blocks),
     /// First the positions listed, then everything from `then` on.
@@ -71,6 +78,20 @@ impl Order {
         Ok(Order { len: mine, ..self.then(Step::Every { start: index, stride: count }) })
     }
 
+    /// Of every `batch` records, the last ones may be fewer, each `count`-th from `index` on.
+    pub fn dealt(self, batch: u64, count: u64, index: u64) -> Result<Self> {
+        if index >= count || batch == 0 {
+            return Err(Error::Misuse(format!(
+                "hand {index} of {count} in batches of {batch} does not exist"
+            )));
+        }
+        let rows_of = |records: u64| records.saturating_sub(index).div_ceil(count);
+        let (rows, len) = (rows_of(batch), self.len);
+        // whoever has no row of a batch has none at all, and is never asked for one
+        let step = Step::Dealt { batch, rows: rows.max(1), start: index, stride: count };
+        Ok(Order { len: len / batch * rows + rows_of(len % batch), ..self.then(step) })
+    }
+
     /// What is left after shard `w` of as many as there are `counts` has given out its first `counts[w]`.
     pub fn remaining(self, counts: &[u64]) -> Self {
         let (Some(least), Some(most)) = (counts.iter().min(), counts.iter().max()) else { return self };
@@ -87,6 +108,10 @@ impl Order {
     pub fn record(&self, at: u64) -> u64 {
         self.steps.iter().fold(at, |at, step| match step {
             Step::Every { start, stride } => start.saturating_add(at.saturating_mul(*stride)),
+            Step::Dealt { batch, rows, start, stride } => {
+                let row = start.saturating_add((at % rows).saturating_mul(*stride));
+                (at / rows).saturating_mul(*batch).saturating_add(row)
+            }
             Step::Permuted(order) => order.at(at),
             Step::Windowed(blocks) => blocks.at(at),
             Step::Listed { first, then } => match usize::try_from(at).ok().and_then(|at| first.get(at)) {
@@ -122,6 +147,20 @@ mod tests {
             let mut all = parts.concat();
             all.sort_unstable();
             prop_assert_eq!(all, (0..len).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn hands_are_every_so_manieth_row_of_each_batch(
+            len in 0..300u64, batch in 1..40u64, count in 1..9u64, seed: u64,
+        ) {
+            let whole = Order::of(len).shuffled(seed, 3);
+            let all = records(&whole);
+            for index in 0..count {
+                let rows = all.chunks(batch as usize);
+                let own = rows.flat_map(|rows| rows.iter().skip(index as usize).step_by(count as usize));
+                let dealt = records(&whole.clone().dealt(batch, count, index).unwrap());
+                prop_assert_eq!(dealt, own.copied().collect::<Vec<_>>());
+            }
         }
 
         #[test]

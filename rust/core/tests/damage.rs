@@ -61,7 +61,7 @@ fn read(path: &Path, compression: Compression) -> Result<(Vec<Vec<u8>>, Vec<Dama
         fetch_bytes: 0,
         room: Arc::default(),
     };
-    let engine = Engine::start(gather, Box::new(walk), 1, 2, 1 << 30)?;
+    let engine = Engine::start(gather, Box::new(walk), 1, 2, None, 1 << 30)?;
     let (mut records, mut damaged) = (Vec::new(), Vec::new());
     loop {
         match engine.next(Duration::from_secs(60))? {

@@ -113,6 +113,7 @@ fn order_of(records: u64, operations: &[Operation]) -> Result<Order> {
             ("skip", [count]) => order.skip(*count),
             ("take", [count]) => order.take(*count),
             ("shard", [count, index]) => order.shard(*count, *index)?,
+            ("deal", [batch, count, index]) => order.dealt(*batch, *count, *index)?,
             ("remaining", counts) => order.remaining(counts),
             _ => return Err(Error::Misuse(format!("unknown operation {name:?} of {numbers:?}"))),
         };
@@ -132,7 +133,7 @@ impl Reader {
     /// `order=None` walks the shards from end to end, with or without indexes; otherwise every shard
     /// needs its index and the order is made of the operations given.
     #[new]
-    #[pyo3(signature = (shards, schema, *, batch, most, drop_remainder, on_corrupt, order, start, threads, depth, limit_bytes))]
+    #[pyo3(signature = (shards, schema, *, batch, most, drop_remainder, on_corrupt, order, start, threads, depth, limit_bytes, most_depth=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -147,6 +148,7 @@ impl Reader {
         threads: usize,
         depth: u64,
         limit_bytes: usize,
+        most_depth: Option<u64>,
     ) -> PyResult<Self> {
         let on_corrupt = match on_corrupt {
             "raise" => OnCorrupt::Raise,
@@ -177,7 +179,7 @@ impl Reader {
                     (Box::new(walk), learnt)
                 }
             };
-            Ok((Engine::start(gather, source, threads, depth, limit_bytes)?, learnt))
+            Ok((Engine::start(gather, source, threads, depth, most_depth, limit_bytes)?, learnt))
         });
         let (engine, learnt) = started.map_err(|error| to_py(py, error))?;
         Ok(Reader { engine: Some(engine), learnt, process: std::process::id() })

@@ -166,8 +166,9 @@ class RecordSet:
             order=order,
             start=start,
             threads=threads,
-            depth=min(threads + 2, ahead or threads + 2),
+            depth=threads + 2,
             limit_bytes=limit_bytes,
+            most_depth=ahead,
         )
         return Reading(reader, meter)
 

@@ -13,7 +13,7 @@ from anybatch.stream.stage import HOLDING_WEIGHT, SOURCE_WEIGHT, Operation, Stag
 BLOCKS_PER_WINDOW = 64
 
 Step: TypeAlias = tuple[str, tuple[int, ...]]
-"""A change of order: ("shuffle", (seed,)), ("skip", (n,)), ("take", (n,)), ("shard", (count, index))."""
+"""A change of order: ("shuffle", (seed,)), ("skip", (n,)), ("take", (n,)), ("shard", (count, index)), …"""
 
 
 @runtime_checkable
@@ -93,10 +93,22 @@ def length_of(records: int, steps: tuple[Step, ...]) -> int:
         elif name == "take":
             records = min(records, numbers[0])
         elif name == "shard":
-            records = max(0, -(-(records - numbers[1]) // numbers[0]))
+            records = rows_dealt(records, *numbers)
+        elif name == "deal":
+            whole, rest = divmod(records, numbers[0])
+            records = whole * rows_dealt(numbers[0], *numbers[1:]) + rows_dealt(rest, *numbers[1:])
         elif name == "remaining":
             records = max(0, records - sum(numbers))
     return records
+
+
+def rows_dealt(rows: int, count: int, index: int) -> int:
+    """Return how many of so many rows go to one of `count` who are dealt one at a time.
+
+    >>> [rows_dealt(8, 3, index) for index in range(3)], rows_dealt(2, 3, 2)
+    ([3, 3, 2], 0)
+    """
+    return max(0, -(-(rows - index) // count))
 
 
 def addressed(stage: Stage) -> Addressed | None:

@@ -113,3 +113,21 @@ class Shard(Slice):
 
     def described(self) -> str:
         return f"shard({self.count}, {self.index})"
+
+
+@dataclass(frozen=True, slots=True)
+class Dealt(Slice):
+    """Of every `size` elements each `count`-th from `index` on: one worker's rows of every batch."""
+
+    size: int
+    count: int
+    index: int
+
+    def step(self) -> Step:
+        return ("deal", (self.size, self.count, self.index))
+
+    def wants(self, positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+        return np.equal(positions % self.size % self.count, self.index)
+
+    def described(self) -> str:
+        return f"deal({self.size}, {self.count}, {self.index})"

@@ -18,10 +18,10 @@ from anybatch.stream.chunk import close
 from anybatch.stream.epoch import Epoch
 from anybatch.stream.limits import LimitMemory, Prefetch
 from anybatch.stream.map import Map, RandomMap
-from anybatch.stream.order import addressed
+from anybatch.stream.order import addressed, rows_dealt
 from anybatch.stream.parts import parts_of
 from anybatch.stream.run import Run
-from anybatch.stream.slices import Shard, Take
+from anybatch.stream.slices import Dealt, Take
 from anybatch.stream.stage import Operation, Stage
 from anybatch.stream.structure import row_count, rows_at
 from anybatch.stream.supervised import Supervised
@@ -56,12 +56,8 @@ class Slice:
     alone: bool = False
 
     def rows_of(self, rows: int) -> int:
-        """Return how many of so many rows are this worker's.
-
-        >>> [Slice(index, 3).rows_of(8) for index in range(3)], Slice(2, 3).rows_of(2)
-        ([3, 3, 2], 0)
-        """
-        return max(0, -(-(rows - self.index) // self.count))
+        """Return how many of so many rows of a batch are this worker's."""
+        return rows_dealt(rows, self.count, self.index)
 
     def opened(self, stream: Stream, most: int, *, epoch: int) -> Parts:
         """Return this worker's rows of every batch, in parts of at most `most`."""
@@ -70,7 +66,7 @@ class Slice:
 
 def slice_of(stream: Stream, index: int, count: int) -> Slice:
     """Return how one of several workers reads a stream; says so where every one has to read all of it."""
-    why = _why_not_alone(stream._stage, count)  # noqa: SLF001 - the stages are what decides
+    why = _why_not_alone(stream._stage)  # noqa: SLF001 - the stages are what decides
     if why and index == 0 and _costs(stream._stage):  # noqa: SLF001
         text = f"each of {count} workers reads all records and trains on its own ones: {why}"
         warnings.warn(text, AnybatchWarning, stacklevel=6)
@@ -106,10 +102,15 @@ class _OwnRows(Iterator[Part]):
 
     def _rows(self, batches: int) -> int:
         """Return how many rows this worker has in so many batches."""
-        return self._share.rows_of(self._position(batches))
+        return self._own_position(self._position(batches))
 
     def _position(self, batches: int) -> int:
         return min(batches * self._size, self._records)
+
+    def _own_position(self, position: int) -> int:
+        """Return how many of the rows before a position are this worker's."""
+        whole, rest = divmod(position, self._size)
+        return whole * self._share.rows_of(self._size) + self._share.rows_of(rest)
 
     def _check(self) -> None:
         behind, expected = self._own.get_state()["at"]["position"], self._rows(self._done)
@@ -125,7 +126,7 @@ class _OwnRows(Iterator[Part]):
         self._epoch = state["epoch"]
         position = (state["at"] or {"position": 0})["position"]
         self._done = -(-position // self._size)
-        place = {"position": self._share.rows_of(position)}
+        place = {"position": self._own_position(position)}
         self._own.set_state({**self._own.get_state(), "epoch": self._epoch, "at": place})
 
     def close(self) -> None:
@@ -157,7 +158,7 @@ class _EveryRow(Iterator[Part]):
         self._whole.close()
 
 
-def _why_not_alone(stage: Stage, workers: int) -> str | None:
+def _why_not_alone(stage: Stage) -> str | None:
     """Return why a worker cannot leave the other workers' records unread."""
     while not isinstance(stage, Batch):
         if not isinstance(stage, Operation) or not _by_row(stage):
@@ -165,8 +166,6 @@ def _why_not_alone(stage: Stage, workers: int) -> str | None:
         stage = stage.parent
     if addressed(stage.parent) is None:
         return f"behind `{stage.parent.described()}` the place of a record is known only after reading"
-    if stage.size % workers:
-        return f"a batch of {stage.size} is no multiple of {workers}"
     return None
 
 
@@ -199,7 +198,9 @@ def _dealt(batches: Batch, share: Slice) -> Batch:
     parent: Stage = batches.parent
     if batches.drop_remainder:
         parent = Take(parent, _records(batches) // batches.size * batches.size)
-    return Batch(Shard(parent, share.count, share.index), batches.size // share.count, drop_remainder=False)
+    own = Dealt(parent, batches.size, share.count, share.index)
+    # whoever has no row of a batch is never asked for any
+    return Batch(own, max(1, share.rows_of(batches.size)), drop_remainder=False)
 
 
 def _with_batches(stage: Stage, batches: Batch) -> Stage:

@@ -79,7 +79,7 @@ THEMES = (
     "index",
     "first_batch",
     "resume",
-    "memory",
+    "data_size",
     "cores",
     "training",
     "exactness",

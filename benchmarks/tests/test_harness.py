@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import make
+from benchmarks import make, picture
 from benchmarks.child import answer_of, with_peak
 from benchmarks.datasets import DATASETS, Written, ensure
 from benchmarks.digest import Columns, Digest, Lists
@@ -181,6 +181,10 @@ def test_a_theme_has_the_name_of_its_file_and_known_data_sets(name: str) -> None
     assert {case.dataset for case in theme.cases if case.dataset} <= set(DATASETS)
     assert all(case.dataset or case.promised for case in theme.cases)
     assert all(case.contenders for case in theme.cases)
+
+
+def test_no_theme_writes_over_what_the_picture_keeps() -> None:
+    assert picture.RESULTS.stem not in THEMES
 
 
 @pytest.mark.parametrize("name", THEMES)

@@ -10,7 +10,7 @@ EVERYBODY = (
 )
 
 THEME = Theme(
-    "memory",
+    "data_size",
     "Memory while reading 150 KB raw images in random order, batches of 64",
     tuple(
         Case(

@@ -164,6 +164,7 @@ pub struct Files {
     open: AtomicUsize,
     limit: usize,
     hand: AtomicUsize,
+    jumping: bool,
     pub(crate) maps: Maps,
 }
 
@@ -173,7 +174,13 @@ impl Files {
         let slot = |(path, identity)| Slot { path, identity, handle: Mutex::new(None) };
         let slots: Vec<_> = shards.into_iter().map(slot).collect();
         let maps = Maps::new(slots.iter().map(|slot| slot.identity.size));
-        Files { slots, open: AtomicUsize::new(0), limit: limit.max(1), hand: AtomicUsize::new(0), maps }
+        let (open, hand) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Files { slots, open, limit: limit.max(1), hand, jumping: false, maps }
+    }
+
+    /// The same for reads all over the place: the system then fetches what it is asked for, and nothing behind it.
+    pub fn for_jumping(self) -> Self {
+        Files { jumping: true, ..self }
     }
 
     pub fn path(&self, shard: usize) -> &Path {
@@ -194,6 +201,9 @@ impl Files {
         }
         let (file, identity) = open(&slot.path)?;
         same_file(slot, identity)?;
+        if self.jumping {
+            let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random);
+        }
         let file = Arc::new(file);
         *handle = Some(Handle { file: Arc::clone(&file), checked: Instant::now() });
         drop(handle);

@@ -22,7 +22,12 @@ mod small;
 /// What one read takes at most, unless a single record is larger: stays in the processor's cache.
 const READ_BYTES: u64 = 256 << 10;
 /// Records that the system is asked for ahead of being read, when storage is slower than memory.
-const IN_FLIGHT: usize = 128;
+const IN_FLIGHT: usize = 512;
+/// Asked for ahead, records come fast from any storage: only after so many batches is one read without asking,
+/// which tells whether the page cache holds them by now.
+const COLD_BATCHES: u32 = 64;
+/// So many grains that were asked for are remembered: those of a window or two.
+const MOST_ASKED: usize = 16 << 10;
 /// No read out of the page cache takes as long as this, nor a byte of it, decoded and all.
 const SLOW_READ: Duration = Duration::from_micros(60);
 const SLOW_BYTE_NS: u64 = 4;
@@ -120,8 +125,10 @@ pub struct Workspace {
     decoder: Decoder,
     block: Vec<u8>,
     files: AtHand,
-    /// The last batch had to wait for storage: have the next one's records fetched ahead.
-    cold: bool,
+    /// A batch had to wait for storage: so many more have their records fetched ahead.
+    cold_batches: u32,
+    /// Grains that were asked for: one is enough for all batches of a window.
+    asked: HashSet<(usize, u64)>,
     /// How many batches in a row had not.
     warm_batches: u32,
     /// Where small records from all over the files come together.
@@ -129,6 +136,19 @@ pub struct Workspace {
     /// Where the last record's large value was: most likely where the next one's is.
     layout: Option<large::Layout>,
     familiar: Familiar,
+}
+
+impl Workspace {
+    /// Draw conclusions from whether the last batch had to wait for storage.
+    fn note(&mut self, slow: bool) {
+        let asked = self.cold_batches > 0;
+        self.cold_batches = if slow { COLD_BATCHES } else { self.cold_batches.saturating_sub(1) };
+        self.warm_batches = if slow || asked { 0 } else { self.warm_batches.saturating_add(1) };
+        if slow {
+            // what was fetched may be gone again
+            self.asked.clear();
+        }
+    }
 }
 
 /// How long the reads of a batch took together, decoding included.
@@ -171,11 +191,17 @@ impl Gather {
         };
         let large = self.schema.as_deref().and_then(|schema| Some((schema, schema.large_raw()?)));
         let mut rest = &job.places[..];
-        let (mut reads, mut ahead, mut asked) = (Reads::start(), 0, HashSet::new());
-        let warm = space.warm_batches >= TRUSTED_BATCHES && self.files.maps.are_there();
+        let (mut reads, mut ahead) = (Reads::start(), 0);
+        let windowed = self.fetch_bytes > 0;
+        let ask = windowed || space.cold_batches > 0;
+        let mapped = (windowed || space.warm_batches >= TRUSTED_BATCHES) && self.files.maps.are_there();
         while let Some((first, _)) = rest.split_first() {
+            if ask {
+                let at = job.places.len() - rest.len();
+                ahead = self.fetch_ahead(&job.places, ahead.max(at), at + IN_FLIGHT, &mut space.asked);
+            }
             let adjoining = run_length(rest);
-            if warm && adjoining <= FEW {
+            if mapped && adjoining <= FEW {
                 let (group, after) = rest.split_at(small::group_length(rest));
                 if self.add_scattered(group, &mut batch, space)? {
                     reads.add(group, group.len());
@@ -184,10 +210,6 @@ impl Gather {
                 }
             }
             let (run, after) = rest.split_at(adjoining);
-            if space.cold {
-                let at = job.places.len() - rest.len();
-                ahead = self.fetch_ahead(&job.places, ahead.max(at), at + IN_FLIGHT, &mut asked);
-            }
             reads.add(run, 1);
             match (large, run) {
                 (Some((schema, field)), [place]) if place.held_at.is_none() => {
@@ -198,8 +220,7 @@ impl Gather {
             rest = after;
         }
         space.files.clear();
-        space.cold = reads.were_slow();
-        space.warm_batches = if space.cold { 0 } else { space.warm_batches.saturating_add(1) };
+        space.note(reads.were_slow());
         Ok(batch)
     }
 
@@ -217,6 +238,9 @@ impl Gather {
             let start = place.extent.offset / grain * grain;
             if grain > 1 && !asked.insert((place.shard, start)) {
                 continue;
+            }
+            if asked.len() > MOST_ASKED {
+                asked.clear();
             }
             if let (None, Ok(file)) = (place.held_at, self.files.get(place.shard)) {
                 files::fetch_ahead(&file, start, (place.extent.end - start).next_multiple_of(grain));

@@ -163,7 +163,9 @@ impl Reader {
         let schema = schema.map(|schema| Arc::clone(&schema.get().core));
         let split = Split { batch: batch.max(1), most: most.max(1) };
         let started = py.detach(move || {
-            let files = Arc::new(opened(&shards)?);
+            let in_order = order.as_ref().is_none_or(Vec::is_empty);
+            let files = opened(&shards)?;
+            let files = Arc::new(if in_order { files } else { files.for_jumping() });
             let pool = Pool::new(KEEP_BYTES.min(limit_bytes / 4));
             let windowed = order.iter().flatten().any(|(name, _)| name == "window");
             let fetch_bytes = if windowed { WINDOW_FETCH_BYTES } else { 0 };

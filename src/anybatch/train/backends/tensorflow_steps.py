@@ -15,12 +15,20 @@ from anybatch.train.backends import tensorflow_metrics as metrics
 from anybatch.train.backends import tensorflow_norms as norms
 from anybatch.train.backends.tensorflow_gradients import Gradients, Sums, added, scaled
 from anybatch.train.backends.tensorflow_metrics import behind_each_other
+from anybatch.train.backends.tensorflow_room import leaves_of, room_for
 from anybatch.train.backends.tensorflow_state import (
     Undo,
     moved_by_a_part,
     moved_by_a_step,
     moved_by_the_loss,
-    n_bytes,
+)
+from anybatch.train.backends.tensorflow_summands import (
+    Summand,
+    loss_of,
+    objectives_of,
+    reports_of,
+    summands_of,
+    weighted,
 )
 from anybatch.train.backends.tensorflow_terms import (
     COUNT,
@@ -35,34 +43,7 @@ from anybatch.train.backends.tensorflow_terms import (
     terms_of,
 )
 
-ROOM = 2
-"""So many times the bytes of the weights, beside those of weights and slots, an update may take.
-
-Measured over all optimizers of Keras, clipped, averaged and scaled: centered RMSprop takes exactly that.
-"""
-
-ROW = 4096
-"""Words in a row of that room: one dimension alone would end at 16 GiB."""
-
-ROOM_FOR_METRICS = 8
-"""How many copies of the predictions metrics may take."""
-
 _NOTHING = Undo([])
-
-
-@dataclass(frozen=True, slots=True)
-class Summand:
-    """What is known of a loss term once it is traced; `vector`: Keras does not reduce it."""
-
-    name: str
-    rule: str
-    weight: Any
-    tracked: bool
-    vector: bool
-
-    @property
-    def divided(self) -> bool:
-        return self.vector or self.rule != ONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +208,8 @@ class Steps:
             objective = _scaled_loss(model, loss)
         variables = model.trainable_variables
         gradients = tape.gradient(objective, [variable.value for variable in variables])
-        with tf.control_dependencies([*_tensors(gradients), loss]):
-            room = self._room(y_pred)
+        with tf.control_dependencies([*leaves_of(gradients), loss]):
+            room = room_for(model, self._by_step.n_bytes, y_pred)
         with tf.control_dependencies(room):
             self._track(loss, [term.reported for term in terms], _rows(x))
             model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
@@ -254,17 +235,6 @@ class Steps:
         x, _, _ = keras.utils.unpack_x_y_sample_weight(batch)
         return self._counted(side, None, _rows(x), self._penalty()[0])
 
-    def _room(self, seen: Any) -> list[Any]:
-        """Take and give back more than update and metrics need; if that fails, nothing was touched."""
-        if self.model.jit_compile:
-            # compiled, an update is written back only when all of it is there
-            return []
-        values = sum(tf.size(leaf, tf.int64) for leaf in _tensors(seen))
-        weights = sum(n_bytes(variable) for variable in self.model.trainable_variables)
-        words = (self._by_step.n_bytes + ROOM * weights) // 8 + values * ROOM_FOR_METRICS
-        shape = [tf.cast(words // ROW + 1, tf.int32), ROW]
-        return [tf.raw_ops.Empty(shape=shape, dtype=tf.float64, init=False)]
-
     def _part_of_update(self, part: Any, share: Any) -> tuple[dict[str, Gradients], Any, Any]:
         model = self.model
         x, y, weights = keras.utils.unpack_x_y_sample_weight(part)
@@ -274,14 +244,14 @@ class Steps:
                 terms = terms_of(model, (x, y, y_pred, weights), self._rules, training=True)
                 objectives = {
                     group: _scaled_loss(model, objective)
-                    for group, objective in _objectives(terms, share).items()
+                    for group, objective in objectives_of(terms, share).items()
                 }
             moments.close()
             variables = [variable.value for variable in model.trainable_variables]
             gradients = {group: tape.gradient(one, variables) for group, one in objectives.items()}
             del tape
         # the sums are added to only when every gradient is there; so are the metrics
-        with tf.control_dependencies(_tensors(gradients)):
+        with tf.control_dependencies(leaves_of(gradients)):
             metrics.update(model, (x, y, y_pred, weights), self._late)
         self._normed = moments.layers()
         return (
@@ -299,16 +269,8 @@ class Steps:
         return (self._reports(terms, share), []), (y, y_pred, weights) if self._late else None
 
     def _reports(self, terms: list[Term], share: Any) -> Any:
-        """Return of every term what it adds to the loss of the batch, and to what that is divided by."""
-        self._summands = [
-            Summand(term.name, term.rule, term.weight, term.tracked, bool(term.value.shape.rank))
-            for term in terms
-        ]
-        return [
-            (alpha * term.reported, alpha)
-            for term, one in zip(terms, self._summands, strict=True)
-            for alpha in [share if one.vector else _alpha(term, share)]
-        ]
+        self._summands = summands_of(terms)
+        return reports_of(terms, share)
 
     def _update(
         self,
@@ -321,8 +283,8 @@ class Steps:
         late, rows = counting
         model, variables = self.model, self.model.trainable_variables
         penalty, gradients = self._gradients(totals, side, sizes_were_right)
-        with tf.control_dependencies(_tensors(gradients)):
-            room = [] if kept else self._room(late)
+        with tf.control_dependencies(leaves_of(gradients)):
+            room = [] if kept else room_for(model, self._by_step.n_bytes, late)
         with tf.control_dependencies(room):
             model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
             for layer, sums in zip(self._normed, side[1], strict=True):
@@ -377,8 +339,8 @@ class Steps:
     def _counted(self, side: Any, late: Any, rows: Any, penalty: Any) -> Any:
         """Count the batch once in what Keras counts by batch, and return the logs."""
         model = self.model
-        values = [_loss_of(one, *report) for one, report in zip(self._summands, side[0], strict=True)]
-        total = tf.add_n([_weighted(value, one) for value, one in zip(values, self._summands, strict=True)])
+        values = [loss_of(one, *report) for one, report in zip(self._summands, side[0], strict=True)]
+        total = tf.add_n([weighted(value, one) for value, one in zip(values, self._summands, strict=True)])
         if penalty is not None:
             total += tf.cast(penalty, tf.float64)
         self._track(total, values, rows)
@@ -410,38 +372,6 @@ def _rows(x: Any) -> Any:
 
 def _scaled_loss(model: Any, loss: Any) -> Any:
     return model.optimizer.scale_loss(loss) if model.optimizer is not None else loss
-
-
-def _alpha(term: Term, share: Any) -> Any:
-    if term.rule == ONE:
-        return tf.constant(1.0, tf.float64)
-    return share if term.rule == COUNT else share * term.measure
-
-
-def _objectives(terms: list[Term], share: Any) -> dict[str, Any]:
-    """Return what is differentiated, by group: terms of one group have one denominator."""
-    groups: dict[str, Any] = {}
-    for term in terms:
-        group = term.name if term.rule == OWN else term.rule
-        objective = term.objective
-        objective = (
-            objective if term.rule == ONE else objective * tf.cast(_alpha(term, share), objective.dtype)
-        )
-        groups[group] = objective if group not in groups else groups[group] + objective
-    return groups
-
-
-def _loss_of(summand: Summand, numerator: Any, denominator: Any) -> Any:
-    return tf.math.divide_no_nan(numerator, denominator) if summand.divided else numerator
-
-
-def _weighted(value: Any, summand: Summand) -> Any:
-    return value if summand.weight is None else value * tf.cast(summand.weight, value.dtype)
-
-
-def _tensors(structure: Any) -> list[Any]:
-    leaves = tf.nest.flatten(structure, expand_composites=True)
-    return [leaf for leaf in leaves if leaf is not None]
 
 
 def _sum(one: Any, other: Any) -> Any:

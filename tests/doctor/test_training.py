@@ -117,6 +117,11 @@ def test_the_plan_is_told_where_memory_is_named(keras, tmp_path):
     found = diagnose(data, model=model_of(keras, 4), memory="8GiB")
     assert found.document()["plan"]["batch_size"] == 60
     assert "AB408" not in codes(found)
+    found.to_html(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert str(found.facts.training.plan).splitlines()[0] in page
+    assert "<h2>gradient noise</h2>" in page
+    assert "<h2>input against model</h2>" in page
 
 
 @pytest.mark.parametrize(

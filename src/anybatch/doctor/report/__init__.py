@@ -6,6 +6,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from anybatch.doctor.report.plots import Plot, plots
+from anybatch.doctor.report.training_plots import training_plots
 
 if TYPE_CHECKING:
     from anybatch.doctor.diagnosis import Diagnosis
@@ -15,14 +16,16 @@ __all__ = ["page", "rendered"]
 
 def page(diagnosis: "Diagnosis") -> str:
     """Return the whole page."""
-    facts = diagnosis.facts
+    facts, asked = diagnosis.facts, diagnosis.asked
+    tried = facts.training
     return rendered(
         title=f"anybatch doctor: {facts.paths}",
         verdict=diagnosis.verdict,
         looked_at=diagnosis.looked_at,
         findings=diagnosis.findings,
         table=None,
-        plots=plots(facts, diagnosis.asked),
+        plan="" if tried is None or tried.plan is None else str(tried.plan),
+        plots=[*plots(facts, asked), *(training_plots(tried, asked) if tried else ())],
         shards=facts.shards,
         document=diagnosis.to_json(),
     )

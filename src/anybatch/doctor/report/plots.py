@@ -47,7 +47,8 @@ def plain(name: object) -> str:
     return escape(text if len(text) <= 40 else text[:39] + "…", quote=False)
 
 
-def _axis(title: str, **more: Any) -> dict[str, Any]:
+def axis(title: str, **more: Any) -> dict[str, Any]:
+    """Return an axis with a title that is never cut off."""
     return {"title": {"text": title}, "automargin": True, **more}
 
 
@@ -73,8 +74,8 @@ def _class_mix(label: LabelFacts) -> Plot:
         for place in sorted(common.tolist())
     ]
     layout = {
-        "xaxis": _axis("% of the way through the files"),
-        "yaxis": _axis("% of records", range=[0, 100]),
+        "xaxis": axis("% of the way through the files"),
+        "yaxis": axis("% of records", range=[0, 100]),
     }
     what = (
         f"Classes of {plain(label.name)} along the files. Level bands are a good mix; steps are sorted data."
@@ -99,8 +100,8 @@ def _buffers(facts: Facts, label: LabelFacts, batch: int) -> Iterator[Plot]:
         },
     ]
     layout = {
-        "xaxis": _axis("records in the shuffle buffer", type="log"),
-        "yaxis": _axis("times as uneven as random", type="log"),
+        "xaxis": axis("records in the shuffle buffer", type="log"),
+        "yaxis": axis("times as uneven as random", type="log"),
     }
     what = f"How uneven batches of {batch:,} are, by shuffle buffer. At 1 they are random draws."
     yield Plot("what a shuffle buffer repairs", what, data, layout)
@@ -115,7 +116,7 @@ def _counts(label: LabelFacts) -> Plot:
             "y": label.counts[common].tolist(),
         }
     ]
-    layout = {"xaxis": _axis(plain(label.name), type="category"), "yaxis": _axis("records")}
+    layout = {"xaxis": axis(plain(label.name), type="category"), "yaxis": axis("records")}
     return Plot("records per class", "How often each class occurs among the records looked at.", data, layout)
 
 
@@ -124,7 +125,7 @@ def _record_sizes(facts: Facts) -> Iterator[Plot]:
     if bins:
         names = [f"{one.at_least:,} to {one.at_most:,}" for one in bins]
         data = [{"type": "bar", "x": names, "y": [one.records for one in bins]}]
-        layout = {"xaxis": _axis("bytes", type="category"), "yaxis": _axis("records")}
+        layout = {"xaxis": axis("bytes", type="category"), "yaxis": axis("records")}
         yield Plot("record sizes", "Bytes per record, framing not counted.", data, layout)
 
 
@@ -141,5 +142,5 @@ def _shards(facts: Facts) -> Iterator[Plot]:
                 "hovertemplate": "%{text}<br>%{y} records<extra></extra>",
             }
         ]
-        layout = {"xaxis": _axis("shard"), "yaxis": _axis("records")}
+        layout = {"xaxis": axis("shard"), "yaxis": axis("records")}
         yield Plot("records per shard", "Shards of one size keep workers equally busy.", data, layout)

@@ -24,6 +24,7 @@ def page(sweep: "Sweep") -> str:
         looked_at=f"{len(sweep.trials)} batch sizes, {sweep.samples:,} samples each, from the same weights",
         findings=None,
         table=(HEADERS, sweep.rows()),
+        plan="",
         plots=[*_plots(sweep.trials), *_memory(sweep.memory)],
         shards=(),
         document=sweep.to_json(),

@@ -10,6 +10,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import cast
 
 from benchmarks.attempt import Attempt, BatchAttempt
@@ -35,6 +36,7 @@ def main() -> None:
 def contend(job: Job) -> Answer:
     """Import the contender, then check or time it."""
     keep_to(job.cores)
+    enter(job.group)
     build = load(job.build)
     status = StatusFile()
     imported = Answer(imported_at=time.monotonic(), after_import_anonymous_bytes=status.anonymous_bytes())
@@ -64,6 +66,12 @@ def keep_to(count: int) -> None:
     if len(free) < count:
         raise OSError(f"there are {len(free)} cores here, {count} are needed")
     os.sched_setaffinity(0, free[:count])
+
+
+def enter(group: str) -> None:
+    """Let this process and what it reads count in a memory group, if one is named."""
+    if group:
+        Path(group).write_text(str(os.getpid()))
 
 
 def wanted_of(attempt: Attempt, job: Job) -> Attempt:

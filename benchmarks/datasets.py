@@ -152,6 +152,8 @@ DATASETS = {
             Dataset(f"images_{times}x", IMAGE, partial(_pixels, LARGE), 100 * times, 30 * times)
             for times in (1, 10)
         ),
+        Dataset("floats_4m", FLOATS, _floats, 4_000_000, 200_000, shards=32),
+        Dataset("images_10k", IMAGE, partial(_pixels, LARGE), 10_000, 1_500, shards=16),
         Dataset("jpeg", (Field("image", "jpeg", "uint8", LARGE), LABEL), _jpegs, 4_000, 1_000),
         Dataset(
             "ragged",

@@ -23,6 +23,7 @@ class Job:
     records: int = 0  # how many the shards hold
     folder: str = ""  # where the data lies; what is made once may be kept there
     cold: bool = False  # the shards leave the page cache right before the clock starts
+    group: str = ""  # the file through which the process enters a memory group
     work: Work = "all"
     cores: int = 0  # how many it may use; all if 0
     asked_at: float = 0.0  # when the process was started, on the monotonic clock

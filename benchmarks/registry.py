@@ -41,7 +41,8 @@ class Case:
     unit: Unit
     contenders: tuple[Contender, ...]
     batch: int = 512
-    cache: Literal["warm", "cold"] = "warm"
+    # `third`: cold, and the process may hold a third of the data at a time, page cache included
+    cache: Literal["warm", "cold", "third"] = "warm"
     measured: Measured = "rate"
     work: Work = "all"
     rounds: int = 99  # no more than so many, where the answer is the same every time
@@ -75,6 +76,7 @@ class Theme:
 THEMES = (
     "in_order",
     "shuffled",
+    "beyond_cache",
     "jpeg",
     "index",
     "first_batch",

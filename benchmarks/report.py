@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.columns import COLUMNS
+from benchmarks.job import FINISHED
 from benchmarks.machine import in_words
 from benchmarks.measures import measure_of
 from benchmarks.registry import Case, Theme
@@ -79,7 +80,8 @@ def _cells(row: Row) -> list[str]:
     columns = COLUMNS[row.measured]
     if row.failure or row.difference:
         return [row.contender, *["-"] * len(columns), "DIFFERENT" if row.difference else "left out"]
-    return [row.contender, *(column.cell(row) for column in columns), PROVEN.get(row.proves, "-")]
+    proven = PROVEN.get(row.proves, "-") if row.ended in {"", FINISHED} else "-"
+    return [row.contender, *(column.cell(row) for column in columns), proven]
 
 
 def _notes(results: list[CaseResult]) -> list[str]:

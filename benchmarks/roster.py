@@ -28,6 +28,13 @@ CONTENDERS: dict[str, Contender] = {
             "shuffle(10_000), any order",
         ),
         Contender(
+            "tf.data best, shuffled in 1,000",
+            "tf_data:best_shuffled_1000",
+            "peer",
+            "any_order",
+            "shuffle(1_000): 10,000 images would not fit",
+        ),
+        Contender(
             "Grain", "grain_records:in_order", "peer", "any_order", "no checksums", "grain", quick=False
         ),
         Contender(

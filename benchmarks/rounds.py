@@ -2,10 +2,11 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from anybatch.supervise.own_group import own_group
 from benchmarks.child import answer_of
 from benchmarks.datasets import Written
 from benchmarks.environment import NotMade, interpreter
@@ -102,12 +103,24 @@ def _asked(case: Case, written: Written, contender: Contender, purpose: Purpose)
         case=case.name,
         records=int(written.truth.get("records", 0)),
         folder=str(written.folder),
-        cold=case.cache == "cold" and purpose != "check",
+        cold=case.cache != "warm" and purpose != "check",
         work=case.work,
         cores=case.cores,
     )
+    if case.cache == "third" and purpose != "check":
+        return _answer_in_group(job, python, written.file_bytes // 3)
     read_once(shards)
     return answer_of(job, python)
+
+
+def _answer_in_group(job: Job, python: str, limit_bytes: int) -> Answer:
+    group = own_group(limit_bytes)
+    if isinstance(group, str):
+        return Answer(failure=f"no memory group: {group}")
+    try:
+        return answer_of(replace(job, group=str(group.entrance)), python)
+    finally:
+        group.remove()
 
 
 def read_once(shards: tuple[str, ...]) -> None:

@@ -1,0 +1,34 @@
+"""Shuffled batches of more data than the page cache holds: everybody in a memory group of a third of it."""
+
+from benchmarks.registry import Case, Theme
+from benchmarks.roster import contenders
+
+OURS = contenders("anybatch shuffled", "anybatch window")
+
+THEME = Theme(
+    "beyond_cache",
+    "Shuffled batches in a memory group of a third of the data, checksums checked",
+    (
+        Case(
+            "floats",
+            "100 floats and a label",
+            "floats_4m",
+            "records",
+            (*contenders("tf.data best, shuffled"), *OURS),
+            cache="third",
+            check="before",
+            quick=False,
+        ),
+        Case(
+            "images",
+            "150 KB raw images and a label",
+            "images_10k",
+            "records",
+            (*contenders("tf.data best, shuffled in 1,000"), *OURS),
+            batch=64,
+            cache="third",
+            check="before",
+            quick=False,
+        ),
+    ),
+)

@@ -120,6 +120,7 @@ def test_the_plan_is_told_where_memory_is_named(keras, tmp_path):
     found.to_html(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert str(found.facts.training.plan).splitlines()[0] in page
+    assert "<h2>memory</h2>" in page
     assert "<h2>gradient noise</h2>" in page
     assert "<h2>input against model</h2>" in page
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from anybatch.doctor.measure import Asked, TrainingFacts
 from anybatch.doctor.report.plots import Plot, axis
+from anybatch.train.plan_measured import MeasuredPlan
 
 _STEPS = 8
 """The curve reaches so many doublings to either side of the noise scale."""
@@ -12,10 +13,37 @@ _STEPS = 8
 
 def training_plots(tried: TrainingFacts, asked: Asked) -> Iterator[Plot]:
     """Yield every plot that a trial of the model has something to show for."""
+    if isinstance(tried.plan, MeasuredPlan):
+        yield _memory(tried.plan)
     if tried.noise_scale:
         yield _noise(tried.noise_scale, asked.batch_size)
     if tried.forward_seconds:
         yield _times(tried)
+
+
+def _memory(plan: MeasuredPlan) -> Plot:
+    """What uses the bytes, one upon the other, beside what else could be done, under the limit."""
+    ways = {"this plan": 0, **{way.name: way.predicted_peak_bytes for way in plan.alternatives}}
+    data: list[dict[str, Any]] = [
+        {"type": "bar", "name": use.name, "x": ["this plan"], "y": [_mebibytes(use.n_bytes)]}
+        for use in plan.uses
+    ]
+    others = [_mebibytes(peak) for peak in ways.values()]
+    data.append({"type": "bar", "name": "instead", "x": list(ways), "y": others, "showlegend": False})
+    if plan.limit_bytes is not None and len(ways) > 1:
+        limit = [_mebibytes(plan.limit_bytes)] * len(ways)
+        line = {"type": "scatter", "mode": "lines", "name": "limit", "line": {"dash": "dot"}}
+        data.append({**line, "x": list(ways), "y": limit})
+    layout = {
+        "barmode": "stack",
+        "xaxis": axis("", type="category"),
+        "yaxis": axis("predicted peak, MiB"),
+    }
+    return Plot("memory", "What an update holds at its peak, and what else would fit.", data, layout)
+
+
+def _mebibytes(n_bytes: int) -> float:
+    return round(n_bytes / 2**20, 2)
 
 
 def _noise(scale: float, batch_size: int | None) -> Plot:

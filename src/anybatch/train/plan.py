@@ -1,48 +1,27 @@
 """`plan`: how a batch will be split so that it fits, found out before training."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from anybatch.handover import Orders, received_orders
-from anybatch.memory import (
-    KEPT_FACTOR,
-    Probe,
-    allowance,
-    keep_freed_blocks,
-    make_peaks_predictable,
-)
+from anybatch.memory import KEPT_FACTOR, allowance, keep_freed_blocks, make_peaks_predictable
 from anybatch.stream import Stream
 from anybatch.stream.limits import limit_of as stream_limit
 from anybatch.train.backends import backend_of
 from anybatch.train.inputs import FirstBatch, Source, StreamSource
 from anybatch.train.memories import HostMemory, Memory, device_memories
 from anybatch.train.plan_alternatives import alternatives
+from anybatch.train.plan_known import Held, held_before, known_of
 from anybatch.train.plan_measured import MeasuredPlan
-from anybatch.train.plan_memory import Known, key_of, remember, remembered
+from anybatch.train.plan_memory import Known
 from anybatch.train.plan_refusals import AboveLimit, OneSampleTooLarge
-from anybatch.train.plan_search import MARGIN, Search, Split, chosen, trusted
+from anybatch.train.plan_search import MARGIN, chosen
 from anybatch.train.plan_uses import Peak, accounted
 from anybatch.train.plans import Plan
-from anybatch.train.probe import Prober, RanOut, undone
+from anybatch.train.probe import RanOut
 from anybatch.train.refusals import CannotSplit
 from anybatch.train.routes import planned
 from anybatch.units import parse_size, size
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What a memory held before a model was probed, weights and slots that existed by then included."""
-
-    n_bytes: int
-    variables_bytes: int
-    left_bytes: int = 0
-    """What probing has left there, traced steps above all: a measured peak has it in already."""
-
-
-_BEFORE: WeakKeyDictionary[Any, dict[str, Held]] = WeakKeyDictionary()
-"""By memory, how it was before a model was probed for the first time."""
 
 
 def plan(
@@ -124,7 +103,7 @@ def measured(
 
 def _within(model: Any, source: Source, memory: Memory, *, again: bool) -> Plan:
     """Return the plan as far as one memory decides."""
-    held = _held(model, memory)
+    held = held_before(model, memory)
     if held.n_bytes >= memory.limit_bytes:
         raise AboveLimit(held.n_bytes, memory.limit_bytes)
     batch_size = source.batch_size
@@ -132,22 +111,13 @@ def _within(model: Any, source: Source, memory: Memory, *, again: bool) -> Plan:
         note = "nothing was probed: this data has no batches that could be read twice"
         return Plan(batch_size, batch_size, None, None, memory.limit_bytes, notes=(note,))
     try:
-        known = _known(model, source, batch_size, memory, held)
+        known = known_of(model, source, batch_size, memory, held)
     except RanOut:
         raise OneSampleTooLarge(held.n_bytes, memory.limit_bytes) from None
     except CannotSplit as refusal:
         return Plan(batch_size, batch_size, 1, None, memory.limit_bytes, notes=(f"not probed: {refusal}",))
     planned = _told(known, source, batch_size, held, memory.limit_bytes)
     return _faster(planned, held.n_bytes) if planned.parts == 1 and not memory.name else planned
-
-
-def _held(model: Any, memory: Memory) -> Held:
-    """Return what a memory holds, less what probing this model has left in it."""
-    now_bytes = memory.held_bytes()
-    before = _BEFORE.get(model, {}).get(memory.name)
-    if before is None:
-        return Held(now_bytes, backend_of(model).variables_bytes(model))
-    return replace(before, n_bytes=now_bytes - before.left_bytes)
 
 
 def _on(device: str, planned: Plan) -> Plan:
@@ -167,53 +137,6 @@ def _faster(planned: Plan, held_bytes: int) -> Plan:
     keep_freed_blocks()
     note = f"there is room: freed blocks are kept for speed, so the peak may be up to {size(with_kept)}"
     return _noted(planned, note)
-
-
-def _known(model: Any, source: Source, batch_size: int, memory: Memory, held: Held) -> Known:
-    """Return what is known of a model from another time, as far as that reaches; else probe it."""
-    part = _first_part(source)
-    key = key_of(model, part, memory.name)
-    known = remembered(key)
-    if known is not None:
-        wanted = chosen(known.peaks, batch_size, memory.limit_bytes - held.n_bytes)
-        if wanted is None or trusted(wanted, known.seen_samples):
-            return known
-    known = _probed(model, source, memory, part, before_bytes=held.n_bytes)
-    left_bytes = max(0, memory.held_bytes() - held.n_bytes)
-    _BEFORE.setdefault(model, {})[memory.name] = replace(held, left_bytes=left_bytes)
-    remember(key, known)
-    return known
-
-
-def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_bytes: int) -> Known:
-    backend = backend_of(model)
-    backend.build(model, part)
-    # while a device is probed nothing is known of the host: the copy goes to the disk
-    free_on_host = 0 if memory.name else memory.limit_bytes - before_bytes
-    with undone(model, free_bytes=free_on_host) as copy_bytes:
-        prober = Prober(model, source, memory)
-        # building has raised memory too, as have earlier probes; the copy is there for these probes only
-        built_bytes = max(0, memory.held_bytes() - copy_bytes - before_bytes)
-        start = prober.warm_up()
-        search = Search(
-            measure=_measure(prober, built_bytes),
-            batch_size=source.batch_size or 1,
-            free_bytes=max(1, memory.limit_bytes - before_bytes - copy_bytes),
-            start=Probe(start.samples, start.peak_bytes + built_bytes),
-        )
-        peaks = search.run()
-    exact, notes = prober.about_splitting()
-    return Known(peaks, search.seen_samples, backend.sizes(model, part), exact, notes)
-
-
-def _measure(prober: Prober, built_bytes: int) -> Callable[[int, Split], int | None]:
-    def measure(rows: int, kind: Split) -> int | None:
-        try:
-            return built_bytes + prober.rise_bytes(rows, several=kind is Split.SEVERAL)
-        except RanOut:
-            return None
-
-    return measure
 
 
 def _told(known: Known, source: Source, batch_size: int, held: Held, limit_bytes: int) -> MeasuredPlan:
@@ -250,13 +173,3 @@ def _stream_bytes(source: Source) -> int | None:
     if not isinstance(source, StreamSource):
         return None
     return stream_limit(source._stream._stage)  # noqa: SLF001
-
-
-def _first_part(source: Source) -> Any:
-    batches = source.open(0, 2)
-    try:
-        return next(next(batches))[0]
-    finally:
-        close = getattr(batches, "close", None)
-        if close is not None:
-            close()

@@ -1,0 +1,94 @@
+"""What is known of a model's peaks: from another time, as far as that reaches, else by probing it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from anybatch.memory import Probe
+from anybatch.train.backends import backend_of
+from anybatch.train.inputs import Source
+from anybatch.train.memories import Memory
+from anybatch.train.plan_memory import Known, key_of, remember, remembered
+from anybatch.train.plan_search import Search, Split, chosen, trusted
+from anybatch.train.probe import Prober, RanOut, undone
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a memory held before a model was probed, weights and slots that existed by then included."""
+
+    n_bytes: int
+    variables_bytes: int
+    left_bytes: int = 0
+    """What probing has left there, traced steps above all: a measured peak has it in already."""
+
+
+_BEFORE: WeakKeyDictionary[Any, dict[str, Held]] = WeakKeyDictionary()
+"""By memory, how it was before a model was probed for the first time."""
+
+
+def held_before(model: Any, memory: Memory) -> Held:
+    """Return what a memory holds, less what probing this model has left in it."""
+    now_bytes = memory.held_bytes()
+    before = _BEFORE.get(model, {}).get(memory.name)
+    if before is None:
+        return Held(now_bytes, backend_of(model).variables_bytes(model))
+    return replace(before, n_bytes=now_bytes - before.left_bytes)
+
+
+def known_of(model: Any, source: Source, batch_size: int, memory: Memory, held: Held) -> Known:
+    """Return what is known of a model from another time, as far as that reaches; else probe it."""
+    part = _first_part(source)
+    key = key_of(model, part, memory.name)
+    known = remembered(key)
+    if known is not None:
+        wanted = chosen(known.peaks, batch_size, memory.limit_bytes - held.n_bytes)
+        if wanted is None or trusted(wanted, known.seen_samples):
+            return known
+    known = _probed(model, source, memory, part, before_bytes=held.n_bytes)
+    left_bytes = max(0, memory.held_bytes() - held.n_bytes)
+    _BEFORE.setdefault(model, {})[memory.name] = replace(held, left_bytes=left_bytes)
+    remember(key, known)
+    return known
+
+
+def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_bytes: int) -> Known:
+    backend = backend_of(model)
+    backend.build(model, part)
+    # while a device is probed nothing is known of the host: the copy goes to the disk
+    free_on_host = 0 if memory.name else memory.limit_bytes - before_bytes
+    with undone(model, free_bytes=free_on_host) as copy_bytes:
+        prober = Prober(model, source, memory)
+        # building has raised memory too, as have earlier probes; the copy is there for these probes only
+        built_bytes = max(0, memory.held_bytes() - copy_bytes - before_bytes)
+        start = prober.warm_up()
+        search = Search(
+            measure=_measure(prober, built_bytes),
+            batch_size=source.batch_size or 1,
+            free_bytes=max(1, memory.limit_bytes - before_bytes - copy_bytes),
+            start=Probe(start.samples, start.peak_bytes + built_bytes),
+        )
+        peaks = search.run()
+    exact, notes = prober.about_splitting()
+    return Known(peaks, search.seen_samples, backend.sizes(model, part), exact, notes)
+
+
+def _measure(prober: Prober, built_bytes: int) -> Callable[[int, Split], int | None]:
+    def measure(rows: int, kind: Split) -> int | None:
+        try:
+            return built_bytes + prober.rise_bytes(rows, several=kind is Split.SEVERAL)
+        except RanOut:
+            return None
+
+    return measure
+
+
+def _first_part(source: Source) -> Any:
+    batches = source.open(0, 2)
+    try:
+        return next(next(batches))[0]
+    finally:
+        close = getattr(batches, "close", None)
+        if close is not None:
+            close()

@@ -73,6 +73,9 @@ def positive(text: str) -> int:
 def run_theme(name: str, chosen: argparse.Namespace) -> int:
     """Run one theme, show and write its results, and return its exit code."""
     theme, machine = load_theme(name), fingerprint()
+    if not theme.sized(quick=chosen.quick):
+        print(f"{name}: at full size only", file=sys.stderr)
+        return 0
     machine["quick"] = chosen.quick
     cases = (case.without(chosen.without) for case in theme.sized(quick=chosen.quick))
     results = [run_one(theme.name, case, chosen) for case in cases]

@@ -7,6 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from anybatch.train.backends.tensorflow_board import MemoryLog
 from anybatch.train.backends.tensorflow_feed import row_count, rows_between, tensors
 from anybatch.train.backends.tensorflow_findings import FEW, Findings, examined
 from anybatch.train.backends.tensorflow_state import Undo, moved_by_a_part, moved_by_a_step
@@ -160,6 +161,7 @@ _WRITERS = (
     keras.callbacks.CSVLogger,
     keras.callbacks.ModelCheckpoint,
     keras.callbacks.TensorBoard,
+    MemoryLog,
 )
 
 

@@ -106,7 +106,8 @@ class KeptPasses(Skipping):
     """Data whose passes are written down, where that turns out to be possible; else it is read again.
 
     Its random orders are counted by passes, so that there is a place even between two of them: the beginning
-    of the next one. A pass that is over does not tell how many there were.
+    of the next one. A pass that is over does not tell how many there were; nor does one of which only batches
+    that were made ahead are left, so that later epochs come in another order then.
     """
 
     def __init__(self, source: Passable) -> None:

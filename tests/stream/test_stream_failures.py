@@ -241,7 +241,7 @@ INTERRUPTED = {
     "a slow mix": "ab.mix([files().map(slow).repeat(), files().repeat()]).prefetch(2)",
 }
 INTERRUPTED_PROGRAM = """
-import sys, threading, time
+import signal, sys, threading, time
 import anybatch as ab
 from tests.stream.pipelines import FEATURES
 
@@ -252,6 +252,8 @@ def slow(one):
     time.sleep(0.02)
     return one
 
+# whoever starts tests in the background may have them ignore it
+signal.signal(signal.SIGINT, signal.default_int_handler)
 stream = {stream}
 threading.Timer(0.3, lambda: print("at work", flush=True)).start()
 for _ in stream:
@@ -270,7 +272,10 @@ def test_ctrl_c_ends_at_once(what):
         assert run.stdout.readline() == "at work\n", run.stderr.read()
         run.send_signal(signal.SIGINT)
         start = time.monotonic()
-        _, err = run.communicate(timeout=20)
+        try:
+            _, err = run.communicate(timeout=20)
+        finally:
+            run.kill()
     assert time.monotonic() - start < 2
     assert run.returncode == -signal.SIGINT
     assert err.rstrip().endswith("KeyboardInterrupt")

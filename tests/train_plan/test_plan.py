@@ -79,10 +79,11 @@ def test_a_planned_fit_keeps_to_its_limit_and_the_peak_was_predicted(model):
 
 
 def test_the_table_says_what_uses_the_bytes(model):
-    told = str(plan(model, stream(), memory=held().counted_bytes + 500 * MB))
+    planned = plan(model, stream(), memory=held().counted_bytes + 500 * MB)
+    assert sum(use.n_bytes for use in planned.uses) == planned.predicted_peak_bytes
     rows = ("batch", "predicted peak", "limit", "process before", "weights", "slots", "activations of conv2d")
-    for row in (*rows, "unaccounted", "parts of", "keras.remat", "mixed precision"):
-        assert row in told
+    for row in (*rows, "parts of", "keras.remat", "mixed precision"):
+        assert row in str(planned)
 
 
 def test_a_plan_says_what_cannot_be_exact_also_when_it_is_remembered(model):

@@ -32,6 +32,11 @@ def mebibytes(row: Row) -> str:
     return f"{value_in_words(row)} MiB"
 
 
+def per_second(row: Row) -> str:
+    """Return how many records pass in a second."""
+    return f"{value_in_words(row)} records/s"
+
+
 def off_by(row: Row) -> str:
     """Return how far weights are off, and how many updates there were."""
     return f"{difference_in_words(row['weights_difference'])} ({row['updates']:.0f} updates)"
@@ -53,7 +58,40 @@ HOLDERS = {
 }
 ADDERS = {"articles' loop": "articles' loop", "Keras accumulation": "Keras"}
 TRAINERS = {"model.fit": "model.fit", "model.fit, except: halve": "except: halve"}
+SHUFFLED = {"tf.data best, shuffled": "tf.data, shuffle(10_000)"}
+FITTERS = {"model.fit, tf.data usual": "model.fit, usual tf.data", "model.fit, tf.data best": "best tf.data"}
 QUESTIONS = (
+    Question("100 floats, shuffled", "shuffled", "floats", SHUFFLED, "anybatch shuffled", per_second),
+    Question("784 bytes, shuffled", "shuffled", "bytes784", SHUFFLED, "anybatch shuffled", per_second),
+    Question("150 KB images, shuffled", "shuffled", "images", SHUFFLED, "anybatch shuffled", per_second),
+    Question(
+        "the same through `to_tf()`, 100 floats",
+        "shuffled",
+        "floats",
+        SHUFFLED,
+        "anybatch shuffled, to_tf",
+        per_second,
+    ),
+    Question(
+        "page cache cold, 100 floats", "shuffled", "floats_cold", SHUFFLED, "anybatch shuffled", per_second
+    ),
+    Question(
+        "a third of the data fits into memory, 100 floats",
+        "beyond_cache",
+        "floats",
+        SHUFFLED,
+        "anybatch shuffled",
+        per_second,
+    ),
+    Question(
+        'the same with `shuffle(window="64MiB")`',
+        "beyond_cache",
+        "floats",
+        SHUFFLED,
+        "anybatch window",
+        per_second,
+    ),
+    Question("an epoch of training, 100 floats", "training", "table", FITTERS, "ab.fit", per_second),
     Question(
         "first shuffled batch of 64 images",
         "first_batch",

@@ -32,16 +32,22 @@ def usable_cores() -> int:
 
 def on_threads(make: Callable[[Given], Made], given: Iterable[Given]) -> Iterator[Made]:
     """Yield `make(each)` in order, for work that is native and lets other threads run."""
-    stop = threading.Event()
-    pool = ThreadPoolExecutor(
-        usable_cores(), thread_name_prefix="anybatch", initializer=work_until, initargs=(stop,)
-    )
+    stop, at_work = threading.Event(), list[threading.Thread]()
+
+    def begin() -> None:
+        at_work.append(threading.current_thread())
+        work_until(stop)
+
+    pool = ThreadPoolExecutor(usable_cores(), thread_name_prefix="anybatch", initializer=begin)
     try:
         yield from pool.map(make, given)
     finally:
         # after Ctrl-C or an error: what is under way ends at its next `give_way`, the rest never starts
         stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
+        # a signal that comes while the pool starts a thread makes the pool forget that thread
+        for thread in at_work:
+            thread.join()
 
 
 def give_way() -> None:

@@ -127,10 +127,10 @@ pub struct Workspace {
     files: AtHand,
     /// A batch had to wait for storage: so many more have their records fetched ahead.
     cold_batches: u32,
-    /// Grains that were asked for: one is enough for all batches of a window.
-    asked: HashSet<(usize, u64)>,
-    /// How many batches in a row had not.
+    /// How many batches in a row had not to wait, and were not fetched ahead.
     warm_batches: u32,
+    /// Grains that were asked for: once is enough for all batches of a window.
+    asked: HashSet<(usize, u64)>,
     /// Where small records from all over the files come together.
     together: scattered::Room,
     /// Where the last record's large value was: most likely where the next one's is.
@@ -201,13 +201,12 @@ impl Gather {
                 ahead = self.fetch_ahead(&job.places, ahead.max(at), at + IN_FLIGHT, &mut space.asked);
             }
             let adjoining = run_length(rest);
-            if mapped && adjoining <= FEW {
-                let (group, after) = rest.split_at(small::group_length(rest));
-                if self.add_scattered(group, &mut batch, space)? {
-                    reads.add(group, group.len());
-                    rest = after;
-                    continue;
-                }
+            let (group, after) =
+                rest.split_at(if mapped && adjoining <= FEW { small::group_length(rest) } else { 0 });
+            if !group.is_empty() && self.add_scattered(group, &mut batch, space)? {
+                reads.add(group, group.len());
+                rest = after;
+                continue;
             }
             let (run, after) = rest.split_at(adjoining);
             reads.add(run, 1);

@@ -1,9 +1,9 @@
 //! Reads TFRecord shards as they are: checked, indexed, salvaged and decoded straight into columns.
 //!
-//! The crate has never heard of Python. Its one use of unsafe code maps files (`scattered`), and nobody
-//! reads what is mapped. Everything it parses (frames,
-//! sidecars, protobuf, deflate streams) is taken to be hostile: lengths are compared with what is
-//! really there before anything is allocated, and every failure is a value.
+//! The crate has never heard of Python. Unsafe code stands in `scattered` alone, which maps files that
+//! nobody reads through the mapping. Everything it parses (frames, sidecars, protobuf, deflate streams)
+//! is taken to be hostile: lengths are compared with what is really there before anything is allocated,
+//! and every failure is a value.
 #![deny(unsafe_code)]
 
 pub mod blocks;

@@ -9,6 +9,7 @@ from anybatch.records.infer import infer_features, infer_from
 from anybatch.records.inspect import FeatureReport, Finding, Inspection, inspect
 from anybatch.records.ledger import Ledger
 from anybatch.records.overview import Overview, ShardReport
+from anybatch.records.reading import Bounds
 from anybatch.records.record_set import Columns, RecordSet
 from anybatch.records.repair import Repaired, repair, repair_shard, target_names
 from anybatch.records.reshard import Resharded, check_arguments, new_names, reshard
@@ -31,6 +32,7 @@ from anybatch.records.whole_files import refuse_existing, sync_folders
 from anybatch.records.write import even_counts, write
 
 __all__ = [
+    "Bounds",
     "Bytes",
     "BytesColumn",
     "Column",

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from anybatch._native import Batch, Index, Reader
@@ -12,6 +13,19 @@ class Meter(Protocol):
 
     live_bytes: Callable[[], int] | None
     seconds_waited: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What reading may use, and who keeps account of it. None: as the machine and the batch are."""
+
+    most: int | None = None
+    """How many records come at a time; fewer than a batch where that would be too large."""
+    threads: int | None = None
+    ahead: int | None = None
+    """How many batches may be made ahead."""
+    limit_bytes: int = 256 << 20
+    meter: Meter | None = None
 
 
 class Reading:

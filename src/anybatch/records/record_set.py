@@ -17,7 +17,7 @@ from anybatch.records.dtypes import BYTES
 from anybatch.records.features import Bytes, Feature, native_fields
 from anybatch.records.index import Progress, keep_index, load_indexes, load_or_build_all
 from anybatch.records.ledger import Ledger
-from anybatch.records.reading import Meter, Reading
+from anybatch.records.reading import Bounds, Reading
 from anybatch.records.shards import Shard
 from anybatch.records.threads import usable_cores
 
@@ -26,8 +26,6 @@ Columns: TypeAlias = dict[str, Column] | BytesColumn
 
 Order: TypeAlias = list[tuple[str, list[int]]]
 """Operations on record numbers, as the native reader takes them: ("shuffle", [seed, epoch]) and so on."""
-
-DEFAULT_LIMIT_BYTES = 256 << 20
 
 _UNKNOWN_ROW_BYTES = 1024
 
@@ -81,28 +79,14 @@ class RecordSet:
     def native_in_file_order(
         self,
         batch_size: int,
-        *,
-        most: int | None = None,
-        threads: int | None = None,
-        ahead: int | None = None,
-        limit_bytes: int = DEFAULT_LIMIT_BYTES,
-        meter: Meter | None = None,
+        bounds: Bounds = Bounds(),  # noqa: B008 - it never changes
     ) -> Iterator[Batch]:
-        """Yield what `in_file_order` yields as the native module has it, `most` records at a time."""
+        """Yield what `in_file_order` yields as the native module has it."""
         known = load_indexes(self.shards)
         self._note_known(known)
         # with every index at hand nobody has to walk: places are found on all threads
         order: Order | None = None if None in known or self._compressed else []
-        reading = self._reading(
-            known,
-            batch_size,
-            most=most,
-            order=order,
-            threads=threads,
-            ahead=ahead,
-            limit_bytes=limit_bytes,
-            meter=meter,
-        )
+        reading = self._reading(known, batch_size, order, bounds)
         with closing(reading):
             for batch in self._noted(reading):
                 known = self._learn(reading, known)
@@ -115,27 +99,13 @@ class RecordSet:
         self,
         batch_size: int,
         order: Order,
+        bounds: Bounds = Bounds(),  # noqa: B008
         *,
-        most: int | None = None,
         start: int = 0,
-        threads: int | None = None,
-        ahead: int | None = None,
-        limit_bytes: int = DEFAULT_LIMIT_BYTES,
-        meter: Meter | None = None,
     ) -> Iterator[Batch]:
         """Yield batches of records by number, from position `start` of the given order on."""
         indexes = self.indexes()
-        reading = self._reading(
-            indexes,
-            batch_size,
-            most=most,
-            order=order,
-            start=start,
-            threads=threads,
-            ahead=ahead,
-            limit_bytes=limit_bytes,
-            meter=meter,
-        )
+        reading = self._reading(indexes, batch_size, order, bounds, start=start)
         with closing(reading):
             yield from self._noted(reading, sum(index.records for index in indexes))
 
@@ -143,16 +113,12 @@ class RecordSet:
         self,
         indexes: Iterable[Index | None],
         batch_size: int,
+        order: Order | None,
+        bounds: Bounds,
         *,
-        most: int | None = None,
-        order: Order | None = None,
         start: int = 0,
-        threads: int | None = None,
-        ahead: int | None = None,
-        limit_bytes: int = DEFAULT_LIMIT_BYTES,
-        meter: Meter | None = None,
     ) -> Reading:
-        threads = threads or usable_cores()
+        threads = bounds.threads or usable_cores()
         reader = Reader(
             [
                 (shard.path, shard.compression, index)
@@ -160,17 +126,17 @@ class RecordSet:
             ],
             self.schema,
             batch=batch_size,
-            most=most or batch_size,
+            most=bounds.most or batch_size,
             drop_remainder=False,
             on_corrupt=self.on_corrupt,
             order=order,
             start=start,
             threads=threads,
             depth=threads + 2,
-            limit_bytes=limit_bytes,
-            most_depth=ahead,
+            limit_bytes=bounds.limit_bytes,
+            most_depth=bounds.ahead,
         )
-        return Reading(reader, meter)
+        return Reading(reader, bounds.meter)
 
     def _noted(self, reading: Reading, records: int | None = None) -> Iterator[Batch]:
         """Yield the batches, with damage noted and, once all are numbered, judged. One may have no rows."""

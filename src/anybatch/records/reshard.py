@@ -11,6 +11,7 @@ from anybatch._native import Batch, Index, Writer
 from anybatch.errors import CorruptRecord, Damage, NothingToRead, ShardChanged
 from anybatch.records.deal import Dealer, WrongCount
 from anybatch.records.index import Progress, build_index, keep_index, load_index, load_or_build
+from anybatch.records.reading import Bounds
 from anybatch.records.record_set import RecordSet
 from anybatch.records.shards import Paths, Shard, find_shards, named_compression
 from anybatch.records.sizes import Sizes, sizes_of
@@ -137,9 +138,11 @@ class Source:
         size = batch_records(self.sizes, usable_cores() + 2)
         limit_bytes = max(LIMIT_BYTES, held_bytes(self.sizes.largest_bytes))
         if self.seed is None:
-            found = self.records.native_in_file_order(size, limit_bytes=limit_bytes)
+            found = self.records.native_in_file_order(size, Bounds(limit_bytes=limit_bytes))
         else:
-            found = self.records.native_ordered(size, [("shuffle", [self.seed, 0])], limit_bytes=limit_bytes)
+            found = self.records.native_ordered(
+                size, [("shuffle", [self.seed, 0])], Bounds(limit_bytes=limit_bytes)
+            )
         for batch in found:
             yield batch
             if self.progress:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from anybatch._native import Order, Writer
 from anybatch.errors import Damage, ShardChanged
 from anybatch.records.assemble import int64s
+from anybatch.records.reading import Bounds
 from anybatch.records.record_set import RecordSet
 from anybatch.records.reshard import LIMIT_BYTES, Source, batch_records, counting_index, held_bytes
 from anybatch.records.shards import Shard
@@ -124,9 +125,8 @@ def _batches(part: Part, dealing: Dealing) -> Iterator[tuple[Any, Any]]:
     records = RecordSet(dealing.sources[part.first_source : part.end_source], None, dealing.on_corrupt)
     interval = [("skip", [part.start]), ("take", [part.stop - part.start])]
     order = [*_shuffled(dealing.seed), *interval]
-    for batch in records.native_ordered(
-        dealing.batch_size, order, threads=1, limit_bytes=dealing.limit_bytes
-    ):
+    bounds = Bounds(threads=1, limit_bytes=dealing.limit_bytes)
+    for batch in records.native_ordered(dealing.batch_size, order, bounds):
         values, (offsets,) = batch.columns[0]
         yield values, offsets
 

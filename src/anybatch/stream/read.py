@@ -10,6 +10,7 @@ import numpy as np
 from anybatch._native import Batch
 from anybatch.errors import Damage
 from anybatch.records import (
+    Bounds,
     Feature,
     Ledger,
     Paths,
@@ -85,35 +86,25 @@ class Records(Stage):
         if state and self.numbered:
             return Addressed(self).open(run, state)
         start = state["position"] if state else 0
-        batches = self.record_set.native_in_file_order(run.rows, **self._bounds(run))
+        batches = self.record_set.native_in_file_order(run.rows, self._bounds(run))
         chunks = self._chunks(batches, run)
         # a compressed stream has no place to take up again but its beginning
         return _from_position(chunks, start) if start else chunks
 
     def open_in(self, run: Run, steps: tuple[Step, ...], start: int) -> Iterator[Chunk]:
-        batches = self.record_set.native_ordered(
-            run.rows,
-            native_steps(steps, run.epoch, self.mean_bytes),
-            start=start,
-            **self._bounds(run),
-        )
+        order = native_steps(steps, run.epoch, self.mean_bytes)
+        batches = self.record_set.native_ordered(run.rows, order, self._bounds(run), start=start)
         return self._chunks(batches, run)
 
     def mean_bytes(self) -> int:
         indexes = self.record_set.indexes()
         return sum(index.stream_bytes for index in indexes) // max(1, sum(index.records for index in indexes))
 
-    def _bounds(self, run: Run) -> dict[str, Any]:
+    def _bounds(self, run: Run) -> Bounds:
         row_bytes = self.record_set.row_bytes()
         most = min(run.most_rows, max(1, run.chunk_bytes // max(1, row_bytes)))
         meter = run.meters.meter(self.described(), run.limit_bytes)
-        return {
-            "most": most,
-            "threads": run.threads,
-            "ahead": run.most_ahead,
-            "limit_bytes": run.limit_bytes,
-            "meter": meter,
-        }
+        return Bounds(most, run.threads, run.most_ahead, run.limit_bytes, meter)
 
     def _chunks(self, batches: Iterator[Batch], run: Run) -> Iterator[Chunk]:
         for batch in batches:

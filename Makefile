@@ -7,7 +7,10 @@ JOBS ?= 2
 ARGS ?=
 
 .DEFAULT_GOAL := help
+# One thing after another, but for checks that can go side by side.
+ifndef SIDE_BY_SIDE
 .NOTPARALLEL:
+endif
 
 VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
@@ -71,7 +74,10 @@ demo: $(BUILD) ## See what anybatch does, on data it makes itself
 	@rm -rf build/demo && $(VENV)/bin/anybatch demo --to build/demo $(ARGS)
 
 .PHONY: test
-test: lint test-rust docs test-python ## Run every check that has to pass: lint, Rust tests, documentation, Python tests
+test: $(SETUP) ## Run every check that has to pass: lint, Rust tests, documentation, Python tests
+	$(call say,"Compiling and checking side by side; the first time this takes minutes")
+	@$(MAKE) --no-print-directory --output-sync=target -j $(JOBS) SIDE_BY_SIDE=yes lint test-rust docs
+	@$(MAKE) --no-print-directory test-python
 
 .PHONY: test-rust
 test-rust: $(BUILD) ## Run the tests of the Rust core

@@ -1,15 +1,19 @@
 """What a contender's `build` returns in the child, and the loop that times batches."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
 
 from benchmarks.datasets import DATASETS, Field
 from benchmarks.digest import Columns, Digest
 from benchmarks.job import Job
 
 Proof = dict[str, Any]
+SHUFFLE_RECORDS = 10_000
+"""The shuffling buffer of everybody who needs one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +106,13 @@ class CallAttempt:
     def run(self) -> Outcome:
         """Call it."""
         return Outcome(self.call(self.shards))
+
+
+def touch(batch: Mapping[str, Any]) -> int:
+    """Look at one label; return how many rows there are."""
+    labels = np.asarray(batch["label"])
+    int(labels[0])
+    return len(labels)
 
 
 def fields_of(job: Job) -> tuple[Field, ...]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import grain
 
-from benchmarks.attempt import BatchAttempt, fields_of
+from benchmarks.attempt import BatchAttempt, fields_of, touch
 from benchmarks.contenders import grain_records
-from benchmarks.contenders.grain_records import Row, columns, parser, touch
+from benchmarks.contenders.grain_records import Row, columns, parser
 from benchmarks.job import Job
 from benchmarks.machine import cores
 from benchmarks.resume import ResumeAttempt, Saved, half_of

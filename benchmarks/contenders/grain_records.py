@@ -7,7 +7,7 @@ import grain
 import numpy as np
 from tfrecord import example_pb2
 
-from benchmarks.attempt import BatchAttempt, fields_of
+from benchmarks.attempt import BatchAttempt, fields_of, touch
 from benchmarks.datasets import Field
 from benchmarks.digest import Columns
 from benchmarks.job import Job
@@ -63,13 +63,6 @@ def _value(field: Field, feature: Any) -> Any:
         return np.frombuffer(feature.bytes_list.value[0], field.dtype).reshape(field.shape)
     values = feature.float_list.value if field.dtype == "float32" else feature.int64_list.value
     return np.array(values, field.dtype).reshape(field.shape)
-
-
-def touch(batch: Row) -> int:
-    """Look at one label; return how many rows there are."""
-    labels = batch["label"]
-    int(labels[0])
-    return len(labels)
 
 
 def columns(batch: Row) -> Columns:

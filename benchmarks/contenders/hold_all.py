@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.attempt import BatchAttempt, fields_of
+from benchmarks.attempt import SHUFFLE_RECORDS, BatchAttempt, fields_of
 from benchmarks.contenders import tf_data
 from benchmarks.job import Job
 
@@ -34,7 +34,7 @@ def cached(job: Job) -> BatchAttempt:
 
     def describe(shards: Sequence[str]) -> Any:
         rows = tf.data.TFRecordDataset(list(shards)).map(parse, num_parallel_calls=tf_data.AUTOTUNE)
-        shuffled = rows.cache().shuffle(tf_data.SHUFFLE_RECORDS)
+        shuffled = rows.cache().shuffle(SHUFFLE_RECORDS)
         return shuffled.batch(job.batch).prefetch(tf_data.AUTOTUNE)
 
     return tf_data.attempt(job, describe)

@@ -9,7 +9,7 @@ from typing import Any
 
 import anybatch as ab
 from anybatch._native import Scan
-from benchmarks.attempt import BatchAttempt, CallAttempt, Outcome, Proof, fields_of
+from benchmarks.attempt import BatchAttempt, CallAttempt, Outcome, Proof, fields_of, touch
 from benchmarks.datasets import Field
 from benchmarks.digest import Columns, Lists
 from benchmarks.job import Job
@@ -126,13 +126,6 @@ def forget_indexes(shards: Sequence[str]) -> None:
 def features_of(job: Job) -> dict[str, Any]:
     """Return the fields in anybatch's words."""
     return {field.name: _feature(field) for field in fields_of(job)}
-
-
-def touch(batch: Batch) -> int:
-    """Look at one label; return how many rows there are."""
-    labels = batch["label"]
-    int(labels[0])
-    return len(labels)
 
 
 def _records(job: Job, shards: Sequence[str]) -> Any:

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import tfrecord
 
-from benchmarks.attempt import BatchAttempt, fields_of
+from benchmarks.attempt import SHUFFLE_RECORDS, BatchAttempt, fields_of, touch
 from benchmarks.datasets import Field
 from benchmarks.digest import Columns, Lists
 from benchmarks.job import Job
 
-SHUFFLE_RECORDS = 10_000
 KINDS = {"raw": "byte", "bytes": "byte", "numbers": "float", "ragged": "int"}
 Row = dict[str, Any]
 
@@ -37,7 +36,7 @@ def _attempt(job: Job, *, buffer: int) -> BatchAttempt:
         while some := list(islice(rows, job.batch)):
             yield {field.name: _stacked(field, [row[field.name] for row in some]) for field in fields}
 
-    return BatchAttempt(job.shards, describe, _touch, _columns)
+    return BatchAttempt(job.shards, describe, touch, _columns)
 
 
 def _records(fields: tuple[Field, ...], shards: Sequence[str]) -> Iterator[Row]:
@@ -61,12 +60,6 @@ def _stacked(field: Field, values: list[Any]) -> Any:
             return Lists.of_lengths(np.concatenate(values), np.array([len(value) for value in values]))
         case _:
             return np.stack(values).reshape(-1, *field.shape)
-
-
-def _touch(batch: Row) -> int:
-    labels = batch["label"]
-    int(labels[0])
-    return len(labels)
 
 
 def _columns(batch: Row) -> Columns:

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from benchmarks.attempt import BatchAttempt, fields_of
+from benchmarks.attempt import SHUFFLE_RECORDS, BatchAttempt, fields_of
 from benchmarks.contenders import tf_data
 from benchmarks.job import Job
 from benchmarks.resume import ResumeAttempt, Saved, half_of
@@ -55,7 +55,7 @@ def _repeatable(job: Job) -> BatchAttempt:
         records = tf.data.TFRecordDataset(
             list(shards), buffer_size=tf_data.BUFFER_BYTES, num_parallel_reads=tf_data.AUTOTUNE
         )
-        shuffled = records.shuffle(tf_data.SHUFFLE_RECORDS, seed=7, reshuffle_each_iteration=False)
+        shuffled = records.shuffle(SHUFFLE_RECORDS, seed=7, reshuffle_each_iteration=False)
         batches = shuffled.batch(job.batch, num_parallel_calls=tf_data.AUTOTUNE)
         return batches.map(parse, num_parallel_calls=tf_data.AUTOTUNE).prefetch(tf_data.AUTOTUNE)
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from benchmarks.attempt import BatchAttempt, CallAttempt, Proof, fields_of
+from benchmarks.attempt import SHUFFLE_RECORDS, BatchAttempt, CallAttempt, Proof, fields_of, touch
 from benchmarks.datasets import Field
 from benchmarks.digest import Columns, Lists
 from benchmarks.job import Job
@@ -15,7 +15,6 @@ from benchmarks.machine import cores
 AUTOTUNE = tf.data.AUTOTUNE
 BUFFER_BYTES = 1 << 20
 COUNTED_AT_ONCE = 1024
-SHUFFLE_RECORDS = 10_000
 Tensors = dict[str, Any]
 
 
@@ -148,13 +147,6 @@ def _any_order(job: Job, *, calls: int, ready_batches: int) -> BatchAttempt:
 def attempt(job: Job, describe: Callable[[Sequence[str]], Any]) -> BatchAttempt:
     """Return the pipeline with the way to look into its batches."""
     return BatchAttempt(job.shards, describe, touch, columns_reader(fields_of(job)))
-
-
-def touch(batch: Tensors) -> int:
-    """Look at one label; return how many rows there are."""
-    labels = batch["label"].numpy()
-    int(labels[0])
-    return len(labels)
 
 
 def record_parser(fields: tuple[Field, ...]) -> Callable[[Any], Tensors]:

@@ -5,11 +5,9 @@ from typing import Any
 
 import webdataset
 
-from benchmarks.attempt import BatchAttempt, fields_of
+from benchmarks.attempt import SHUFFLE_RECORDS, BatchAttempt, fields_of
 from benchmarks.digest import Columns
 from benchmarks.job import Job
-
-SHUFFLE_RECORDS = 10_000
 
 
 def in_order(job: Job) -> BatchAttempt:

@@ -1,5 +1,7 @@
 """The same update as the whole batch: how far the weights are off after 20 of them."""
 
+from functools import partial
+
 from benchmarks.registry import Case, Contender, Theme
 
 EVERYBODY = (
@@ -17,32 +19,28 @@ EVERYBODY = (
     ),
 )
 
+Difference = partial(Case, measured="difference", rounds=1, check="always")
+
 THEME = Theme(
     "exactness",
     "Weights after 20 updates in parts, beside those of whole batches",
     (
-        Case(
+        Difference(
             "plain",
             "batches of 512 as 4 x 128, Adam",
             "",
             "records",
             EVERYBODY,
             batch=512,
-            measured="difference",
-            rounds=1,
-            check="always",
             promised={"records": 10_240},
         ),
-        Case(
+        Difference(
             "usual",
             "batches of 300 as 3 x 100 and a short last one, clipping, a schedule, momentum",
             "",
             "records",
             EVERYBODY,
             batch=300,
-            measured="difference",
-            rounds=1,
-            check="always",
             promised={"records": 5_000},
         ),
     ),

@@ -1,5 +1,7 @@
 """Going on in the middle of a shuffled epoch."""
 
+from functools import partial
+
 from benchmarks.registry import Case, Contender, Theme
 
 EVERYBODY = (
@@ -35,29 +37,27 @@ EVERYBODY = (
     ),
 )
 
+Resume = partial(Case, measured="resume", check="before")
+
 THEME = Theme(
     "resume",
     "Going on in the middle of a shuffled epoch: describe, restore, next batch",
     (
-        Case(
+        Resume(
             "shards100",
             "100 shards of 100 floats and a label, batches of 512",
             "shards100",
             "records",
             EVERYBODY,
-            measured="resume",
-            check="before",
             quick=False,
         ),
-        Case(
+        Resume(
             "images",
             "150 KB raw images and a label, batches of 64",
             "images",
             "records",
             EVERYBODY,
             batch=64,
-            measured="resume",
-            check="before",
         ),
     ),
 )

@@ -1,5 +1,7 @@
 """A batch that does not fit into the memory there is: who finishes, with which weights, how fast."""
 
+from functools import partial
+
 from benchmarks.registry import Case, Contender, Theme
 
 PLAIN = Contender("model.fit", "survival:plain", "peer", "records", "batch 512")
@@ -35,33 +37,25 @@ NO_LIMIT = Contender(
     "records",
     "not a contender: all memory",
 )
-PROMISED = {"records": 4_096}
+Survival = partial(Case, measured="survival", rounds=1, check="always", promised={"records": 4_096})
 
 THEME = Theme(
     "survival",
     "Training a batch of 512 that does not fit",
     (
-        Case(
+        Survival(
             "address_space",
             "an address space too small for the batch (RLIMIT_AS)",
             "",
             "records",
             (PLAIN, HALVED, BY_HAND, PLANNED, WHOLE_FIRST, NO_LIMIT),
-            measured="survival",
-            rounds=1,
-            check="always",
-            promised=PROMISED,
         ),
-        Case(
+        Survival(
             "group",
             "a memory group too small for the batch, as a container is",
             "",
             "records",
             (PLAIN, HALVED, BY_HAND, PLANNED, SUPERVISED, NO_LIMIT),
-            measured="survival",
-            rounds=1,
-            check="always",
-            promised=PROMISED,
         ),
     ),
 )

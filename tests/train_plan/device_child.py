@@ -5,13 +5,18 @@ import json
 import sys
 from typing import Any
 
+WIDTH = 128
+BATCH_SIZE = 8192
+
 
 def model() -> Any:
     import keras
 
     keras.utils.set_random_seed(1)
-    wide = keras.layers.Dense(4096, activation="tanh")
-    made = keras.Sequential([keras.Input((32,)), wide, keras.layers.Dense(1)])
+    # Many layers of equal width: which operation runs first differs from run to run and may hold one result
+    # longer, which is then little beside all that the way back needs.
+    layers = [keras.layers.Dense(WIDTH, activation="tanh") for _ in range(24)]
+    made = keras.Sequential([keras.Input((WIDTH,)), *layers, keras.layers.Dense(1)])
     made.compile("sgd", "mse")
     return made
 
@@ -22,13 +27,13 @@ def main(device_memory: str | None) -> dict[str, Any]:
 
     import anybatch as ab
 
-    # A device runs one operation after another; so does this, or the peak would differ from run to run.
+    # A device runs one operation after another; so does this.
     tf.config.threading.set_inter_op_parallelism_threads(1)
-    x, y = np.ones((1024, 32), "float32"), np.ones((1024, 1), "float32")
+    x, y = np.ones((2 * BATCH_SIZE, WIDTH), "float32"), np.ones((2 * BATCH_SIZE, 1), "float32")
     trained = model()
-    found = ab.plan(trained, (x, y), batch_size=512, device_memory=device_memory)
+    found = ab.plan(trained, (x, y), batch_size=BATCH_SIZE, device_memory=device_memory)
     forget_peak()
-    history = ab.fit(trained, x, y, batch_size=512, device_memory=device_memory, verbose=0)
+    history = ab.fit(trained, x, y, batch_size=BATCH_SIZE, device_memory=device_memory, verbose=0)
     return {
         "parts": found.parts,
         "predicted": found.predicted_peak_bytes,

@@ -5,11 +5,11 @@ import os
 import subprocess
 import sys
 
-LIMIT = 14 << 20
+LIMIT = 92 << 20
 
 
 def told(tmp_path, *arguments, capped=True):
-    cap = {"TF_CPU_ALLOCATOR_USE_BFC": "1", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "256"} if capped else {}
+    cap = {"TF_CPU_ALLOCATOR_USE_BFC": "1", "TF_CPU_BFC_MEM_LIMIT_IN_MB": "512"} if capped else {}
     done = subprocess.run(
         [sys.executable, "-m", "tests.train_plan.device_child", *arguments],
         env={**os.environ, **cap, "XDG_CACHE_HOME": str(tmp_path), "TF_CPP_MIN_LOG_LEVEL": "3"},
@@ -23,7 +23,7 @@ def told(tmp_path, *arguments, capped=True):
 
 
 def test_a_batch_is_split_to_fit_into_a_device(tmp_path):
-    found = told(tmp_path, "14MiB")
+    found = told(tmp_path, "92MiB")
     assert found["parts"] == found["parts of fit"] > 1
     assert found["limit"] == LIMIT
     assert any("CPU:0 decides" in note for note in found["notes"])
@@ -33,6 +33,6 @@ def test_a_batch_is_split_to_fit_into_a_device(tmp_path):
 
 
 def test_without_an_accelerator_its_limit_is_said_to_change_nothing(tmp_path):
-    found = told(tmp_path, "14MiB", capped=False)
+    found = told(tmp_path, "92MiB", capped=False)
     assert found["parts"] == 1
     assert any("no accelerator" in note for note in found["notes"])

@@ -85,13 +85,20 @@ class Search:
         """Return peaks after a look at the size they lead to, where that lies far beyond what was seen."""
         for _ in range(MOST_LOOKS):
             part = chosen(peaks, self.batch_size, self.free_bytes)
-            if part is None or trusted(part, self.seen_samples):
+            if part is None:
                 break
-            peaks = self._looked_at(part, peaks)
+            kind = Split.ONE if part >= self.batch_size else Split.SEVERAL
+            if trusted(part, self._seen(kind)):
+                break
+            peaks = self._looked_at(part, kind, peaks)
         return peaks
 
-    def _looked_at(self, part: int, peaks: Peaks) -> Peaks:
-        kind = Split.ONE if part >= self.batch_size else Split.SEVERAL
+    def _seen(self, kind: Split) -> int:
+        """Return the largest part of one kind that was tried: adding up may cost more for every sample."""
+        found = self._in_several() if kind is Split.SEVERAL else self._of(Split.ONE)
+        return max((probe.samples for probe in found), default=0)
+
+    def _looked_at(self, part: int, kind: Split, peaks: Peaks) -> Peaks:
         if not self._probe(part, kind):
             return Peaks(
                 peaks.whole.scaled_to_fail_at(part, self.free_bytes),

@@ -7,6 +7,7 @@ import json
 import sys
 import threading
 import time
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import anybatch as ab
 from anybatch.memory import held
 
 IMAGES = {"image": ab.Raw("uint8", (512, 512, 3)), "label": ab.Numbers("int64")}
+SMALL = {"x": ab.Raw("uint8", (700,)), "label": ab.Numbers("int64")}
 SKEWED = {"text": ab.Bytes(), "label": ab.Numbers("int64")}
 
 
@@ -39,6 +41,12 @@ def packed(folder):
     return ab.read(f"{folder}/packed-*.tfrecord", SKEWED)
 
 
+def beyond_cache(folder):
+    """Return small records as if the page cache could hold none of them: they are swept up ahead."""
+    import_module("anybatch.stream.read").cacheable_bytes = lambda: 0
+    return ab.read(f"{folder}/small-*.tfrecord", SMALL)
+
+
 PIPELINES = {
     "in order": lambda f: images(f).batch(4),
     "shuffled": lambda f: images(f).shuffle(seed=1).batch(4),
@@ -51,6 +59,7 @@ PIPELINES = {
     "skewed windows": lambda f: packed(f).shuffle(seed=1, window="8MiB").batch(4),
     "mixed": lambda f: ab.mix([skewed(f), skewed(f).shuffle(seed=2)], [1, 2]).batch(4),
     "filtered": lambda f: images(f).filter(lambda record: record["label"] % 3).batch(3),
+    "swept up": lambda f: beyond_cache(f).shuffle(seed=1).batch(64),
     "parts": lambda f: images(f).shuffle(seed=1).batch(512),
 }
 

@@ -32,6 +32,8 @@ def data(tmp_path_factory):
     texts = [{"text": rng.bytes(int(size)), "label": n} for n, size in enumerate(sizes)]
     ab.write(folder / "skewed.tfrecord", texts, shards=3)
     ab.write(folder / "packed.tfrecord", texts, shards=3, compression="GZIP")
+    small = ({"x": rng.bytes(700), "label": n} for n in range(100_000))
+    ab.write(folder / "small.tfrecord", small, shards=3)
     return folder
 
 

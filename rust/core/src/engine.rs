@@ -15,6 +15,14 @@ use crate::gather::{Batch, Gather, Job, Workspace};
 pub trait Source: Send {
     /// The next batch's records, or `None` after the last one.
     fn next_job(&mut self) -> Result<Option<Unresolved>>;
+
+    /// Let go of everybody who waits in `resolve`: nothing of it is wanted any more.
+    fn stop(&mut self) {}
+
+    /// What is held for jobs that nobody has taken yet.
+    fn held_bytes(&self) -> usize {
+        0
+    }
 }
 
 /// A job, or the promise to compute it outside the lock.
@@ -171,7 +179,7 @@ impl Engine {
     pub fn stats(&self) -> Stats {
         let state = self.shared.lock();
         Stats {
-            held_bytes: state.held_bytes,
+            held_bytes: state.held_bytes + state.source.held_bytes(),
             unused_bytes: self.shared.gather.pool.held(),
             batches_ready: state.ready.values().map(|results| results.pieces.len()).sum(),
             batches_taken: state.taken,
@@ -186,7 +194,10 @@ fn ended(state: &State) -> bool {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.shared.lock().stop = true;
+        let mut state = self.shared.lock();
+        state.stop = true;
+        state.source.stop();
+        drop(state);
         self.shared.work.notify_all();
         for thread in self.threads.drain(..) {
             // a thread that panicked has already reported that as its job's result

@@ -119,6 +119,11 @@ const QUIETLY: OFlags = OFlags::NOATIME;
 #[cfg(not(target_os = "linux"))]
 const QUIETLY: OFlags = OFlags::empty();
 
+#[cfg(target_os = "linux")]
+const PAST_CACHE: OFlags = OFlags::DIRECT;
+#[cfg(not(target_os = "linux"))]
+const PAST_CACHE: OFlags = OFlags::empty();
+
 fn opened(path: &Path, flags: OFlags) -> std::io::Result<(File, Metadata)> {
     let file = File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     let meta = file.metadata()?;
@@ -183,6 +188,15 @@ impl Files {
         Files { jumping: true, ..self }
     }
 
+    pub fn count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// How large a shard was when it was indexed.
+    pub fn size(&self, shard: usize) -> u64 {
+        self.slots.get(shard).map_or(0, |slot| slot.identity.size)
+    }
+
     pub fn path(&self, shard: usize) -> &Path {
         self.slots.get(shard).map_or(Path::new(""), |slot| &slot.path)
     }
@@ -210,6 +224,17 @@ impl Files {
         if self.open.fetch_add(1, Ordering::Relaxed) >= self.limit {
             self.close_another(shard);
         }
+        Ok(file)
+    }
+
+    /// A shard opened anew for large reads past the page cache, where its file system has such.
+    pub fn past_cache(&self, shard: usize) -> Result<File> {
+        let slot =
+            self.slots.get(shard).ok_or_else(|| Error::Misuse(format!("there is no shard {shard}")))?;
+        let (file, meta) = opened(&slot.path, OFlags::NONBLOCK | PAST_CACHE)
+            .or_else(|_| opened(&slot.path, OFlags::NONBLOCK))
+            .map_err(|source| Error::io(&slot.path, source))?;
+        same_file(slot, Identity::from(&meta))?;
         Ok(file)
     }
 

@@ -15,6 +15,7 @@ use crate::image::Room;
 use crate::index::{Extent, Reason};
 use crate::scattered;
 use crate::schema::Schema;
+use crate::warm::Warmer;
 
 mod large;
 mod small;
@@ -28,9 +29,12 @@ const IN_FLIGHT: usize = 512;
 const COLD_BATCHES: u32 = 64;
 /// So many grains that were asked for are remembered: those of a window or two.
 const MOST_ASKED: usize = 16 << 10;
-/// No read out of the page cache takes as long as this, nor a byte of it, decoded and all.
-const SLOW_READ: Duration = Duration::from_micros(60);
-const SLOW_BYTE_NS: u64 = 4;
+/// No read out of the page cache takes as long as this, nor do so many bytes of it take a nanosecond.
+const SLOW_READ: Duration = Duration::from_micros(20);
+const SLOW_BYTES_PER_NS: u64 = 2;
+
+/// So many reads of a batch tell whether storage is slow.
+const TELLING: u32 = 16;
 
 /// So many batches have to come as fast as from the page cache before small records are fetched many at a time.
 const TRUSTED_BATCHES: u32 = 2;
@@ -49,11 +53,13 @@ pub struct Place {
     pub held_at: Option<usize>,
 }
 
-/// The records of one batch. Those of compressed shards come with their bytes.
+/// The records of one batch. Those of compressed shards come with their bytes, and so do those swept up ahead.
 #[derive(Debug, Default)]
 pub struct Job {
     pub places: Vec<Place>,
     pub held: Vec<u8>,
+    /// What is held can be read from the files as well.
+    pub is_in_files: bool,
     pub damaged: Vec<Damaged>,
     /// The last part of its batch.
     pub ends_batch: bool,
@@ -62,6 +68,12 @@ pub struct Job {
 }
 
 impl Job {
+    /// Have everything read from the files.
+    fn let_go(&mut self) {
+        self.held = Vec::new();
+        self.places.iter_mut().for_each(|place| place.held_at = None);
+    }
+
     fn data_bytes(&self) -> usize {
         let bytes: u64 = self.places.iter().map(|place| place.extent.data_bytes()).sum();
         usize::try_from(bytes).unwrap_or(usize::MAX)
@@ -115,6 +127,8 @@ pub struct Gather {
     /// What is fetched ahead from slow storage is rounded to so many bytes: more than one record where
     /// neighbours are soon needed too, as in a windowed shuffle.
     pub fetch_bytes: u64,
+    /// Who brings in all of the data when storage is slow, where all will be needed and stay.
+    pub warmer: Option<Warmer>,
     /// Where images are decoded.
     pub room: Arc<Room>,
 }
@@ -127,10 +141,14 @@ pub struct Workspace {
     files: AtHand,
     /// A batch had to wait for storage: so many more have their records fetched ahead.
     cold_batches: u32,
+    /// Those of the present batch.
+    reads: Reads,
     /// How many batches in a row had not to wait, and were not fetched ahead.
     warm_batches: u32,
     /// Grains that were asked for: once is enough for all batches of a window.
     asked: HashSet<(usize, u64)>,
+    /// How many batches they were remembered for.
+    since_asked: u32,
     /// Where small records from all over the files come together.
     together: scattered::Room,
     /// Where the last record's large value was: most likely where the next one's is.
@@ -144,33 +162,37 @@ impl Workspace {
         let asked = self.cold_batches > 0;
         self.cold_batches = if slow { COLD_BATCHES } else { self.cold_batches.saturating_sub(1) };
         self.warm_batches = if slow || asked { 0 } else { self.warm_batches.saturating_add(1) };
-        if slow {
+        self.since_asked = self.since_asked.saturating_add(1);
+        if slow && self.since_asked > COLD_BATCHES {
             // what was fetched may be gone again
             self.asked.clear();
+            self.since_asked = 0;
         }
     }
 }
 
-/// How long the reads of a batch took together, decoding included.
+/// How long the reads of a batch took together.
+#[derive(Debug, Default)]
 struct Reads {
     count: u32,
     bytes: u64,
-    since: Instant,
+    spent: Duration,
 }
 
 impl Reads {
-    fn start() -> Self {
-        Reads { count: 0, bytes: 0, since: Instant::now() }
-    }
-
-    /// Some records were read by so many reads.
-    fn add(&mut self, run: &[Place], reads: usize) {
-        self.count = self.count.saturating_add(u32::try_from(reads).unwrap_or(u32::MAX));
-        self.bytes += run.iter().map(|place| place.extent.bytes()).sum::<u64>();
+    /// The result of something that reads so many bytes by so many reads.
+    fn timed<T>(&mut self, count: usize, bytes: usize, read: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = read();
+        self.spent += start.elapsed();
+        self.count = self.count.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+        result
     }
 
     fn were_slow(&self) -> bool {
-        self.since.elapsed() > SLOW_READ * self.count + Duration::from_nanos(self.bytes * SLOW_BYTE_NS)
+        let bytes = Duration::from_nanos(self.bytes / SLOW_BYTES_PER_NS);
+        self.spent > SLOW_READ * self.count + bytes
     }
 }
 
@@ -191,11 +213,16 @@ impl Gather {
         };
         let large = self.schema.as_deref().and_then(|schema| Some((schema, schema.large_raw()?)));
         let mut rest = &job.places[..];
-        let (mut reads, mut ahead) = (Reads::start(), 0);
+        let mut ahead = 0;
+        space.reads = Reads::default();
         let windowed = self.fetch_bytes > 0;
-        let ask = windowed || space.cold_batches > 0;
+        let mut ask = windowed || space.cold_batches > 0;
         let mapped = (windowed || space.warm_batches >= TRUSTED_BATCHES) && self.files.maps.are_there();
         while let Some((first, _)) = rest.split_first() {
+            if !ask && space.reads.count >= TELLING && space.reads.were_slow() {
+                ask = true;
+                self.slow();
+            }
             if ask {
                 let at = job.places.len() - rest.len();
                 ahead = self.fetch_ahead(&job.places, ahead.max(at), at + IN_FLIGHT, &mut space.asked);
@@ -204,12 +231,10 @@ impl Gather {
             let (group, after) =
                 rest.split_at(if mapped && adjoining <= FEW { small::group_length(rest) } else { 0 });
             if !group.is_empty() && self.add_scattered(group, &mut batch, space)? {
-                reads.add(group, group.len());
                 rest = after;
                 continue;
             }
             let (run, after) = rest.split_at(adjoining);
-            reads.add(run, 1);
             match (large, run) {
                 (Some((schema, field)), [place]) if place.held_at.is_none() => {
                     self.add_large(schema, field, place, &mut batch, space)?;
@@ -219,8 +244,16 @@ impl Gather {
             rest = after;
         }
         space.files.clear();
-        space.note(reads.were_slow());
+        let slow = space.reads.were_slow();
+        space.note(slow);
+        if slow {
+            self.slow();
+        }
         Ok(batch)
+    }
+
+    fn slow(&self) {
+        self.warmer.iter().for_each(Warmer::begin);
     }
 
     /// Have the records `from..to` of a job fetched while others are decoded; how far that got.
@@ -232,20 +265,37 @@ impl Gather {
         asked: &mut HashSet<(usize, u64)>,
     ) -> usize {
         let to = to.min(places.len());
-        for place in places.get(from..to).unwrap_or_default() {
-            let grain = self.fetch_bytes.max(1);
-            let start = place.extent.offset / grain * grain;
-            if grain > 1 && !asked.insert((place.shard, start)) {
-                continue;
-            }
-            if asked.len() > MOST_ASKED {
-                asked.clear();
-            }
-            if let (None, Ok(file)) = (place.held_at, self.files.get(place.shard)) {
-                files::fetch_ahead(&file, start, (place.extent.end - start).next_multiple_of(grain));
+        let missing = places.get(from..to).unwrap_or_default().iter().filter(|place| place.held_at.is_none());
+        for place in missing {
+            let (from, to) = self.to_ask(place, asked);
+            if from < to
+                && let Ok(file) = self.files.get(place.shard)
+            {
+                files::fetch_ahead(&file, from, to - from);
             }
         }
         to.max(from)
+    }
+
+    /// From where to where a record's grains were not asked for before.
+    fn to_ask(&self, place: &Place, asked: &mut HashSet<(usize, u64)>) -> (u64, u64) {
+        let Extent { offset: mut from, end: mut to } = place.extent;
+        let grain = self.fetch_bytes;
+        if grain == 0 {
+            return (from, to);
+        }
+        if asked.len() > MOST_ASKED {
+            asked.clear();
+        }
+        (from, to) = (from / grain * grain, to.next_multiple_of(grain));
+        while from < to && !asked.insert((place.shard, from)) {
+            from += grain;
+        }
+        let mut behind = from + grain;
+        while behind < to && asked.insert((place.shard, behind)) {
+            behind += grain;
+        }
+        (from, behind.min(to))
     }
 
     fn add_run(
@@ -256,10 +306,10 @@ impl Gather {
         batch: &mut Batch,
         space: &mut Workspace,
     ) -> Result<()> {
-        let Workspace { block, files, decoder, familiar, .. } = space;
+        let Workspace { block, files, decoder, familiar, reads, .. } = space;
         let frames = match first.held_at {
             Some(at) => held.get(at..).unwrap_or_default(),
-            None => self.read(run, block, files)?,
+            None => self.read(run, block, files, reads)?,
         };
         for place in run {
             let from = usize::try_from(place.extent.offset - first.extent.offset).unwrap_or(usize::MAX);
@@ -309,8 +359,13 @@ impl Gather {
     }
 
     /// A job as it is, or, if it could take more than `limit_bytes`, as several that take half of that.
-    pub fn split(&self, job: Job, limit_bytes: usize) -> Vec<Job> {
-        if !job.held.is_empty() || self.bound_bytes(&job) <= limit_bytes {
+    pub fn split(&self, mut job: Job, limit_bytes: usize) -> Vec<Job> {
+        if self.bound_bytes(&job) <= limit_bytes {
+            return vec![job];
+        }
+        if job.is_in_files {
+            job.let_go();
+        } else if !job.held.is_empty() {
             return vec![job];
         }
         let mut pieces = vec![Job { damaged: job.damaged, ..Job::default() }];
@@ -332,7 +387,13 @@ impl Gather {
         pieces
     }
 
-    fn read<'a>(&self, run: &[Place], block: &'a mut Vec<u8>, at_hand: &mut AtHand) -> Result<&'a [u8]> {
+    fn read<'a>(
+        &self,
+        run: &[Place],
+        block: &'a mut Vec<u8>,
+        at_hand: &mut AtHand,
+        reads: &mut Reads,
+    ) -> Result<&'a [u8]> {
         let (Some(first), Some(last)) = (run.first(), run.last()) else {
             return Ok(&[]);
         };
@@ -341,7 +402,9 @@ impl Gather {
             block.resize(bytes, 0);
         }
         let file = at_hand.get(&self.files, first.shard)?;
-        files::read_at(file, self.files.path(first.shard), &mut block[..bytes], first.extent.offset)?;
+        let path = self.files.path(first.shard);
+        let into = &mut block[..bytes];
+        reads.timed(1, bytes, || files::read_at(file, path, into, first.extent.offset))?;
         Ok(&block[..bytes])
     }
 

@@ -6,6 +6,7 @@
 //! and every failure is a value.
 #![deny(unsafe_code)]
 
+pub mod access;
 pub mod blocks;
 pub mod buffer;
 pub mod column;
@@ -31,7 +32,9 @@ pub mod schema;
 pub mod sidecar;
 pub mod source;
 pub mod survey;
+pub mod sweep;
 mod template;
+pub mod warm;
 pub mod window;
 pub mod wire;
 pub mod write;

@@ -43,6 +43,18 @@ impl Offsets {
         line.base.checked_add(within.checked_mul(line.step)?)?.checked_add(above)
     }
 
+    /// No two neighbours lie further apart than this, nor the last one and `end`. An upper bound, found fast.
+    pub fn most_between(&self, end: u64) -> u64 {
+        let within =
+            self.lines.iter().map(|line| line.step.saturating_add(u64::MAX >> (64 - line.width.max(1))));
+        let behind = self.lines.iter().skip(1).map(|line| line.base).chain([end]);
+        let across = self.lines.iter().zip(behind).zip(0..).map(|((line, next), block)| {
+            let last = (self.len - 1).min(block * BLOCK as u64 + BLOCK as u64 - 1);
+            next.saturating_sub(self.get(last).unwrap_or(line.base))
+        });
+        within.chain(across).max().unwrap_or(0)
+    }
+
     pub fn bytes(&self) -> usize {
         self.lines.len() * size_of::<Line>() + self.words.len() * 8
     }
@@ -151,6 +163,21 @@ mod tests {
             prop_assert_eq!(back, &offsets[..]);
             prop_assert_eq!(packed.get(offsets.len() as u64), None);
         }
+
+        #[test]
+        fn no_neighbours_lie_further_apart_than_is_said(steps in prop::collection::vec(0..1u64 << 40, 1..700)) {
+            let offsets = ascending(steps);
+            let end = offsets[offsets.len() - 1] + 5;
+            let apart = offsets.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0).max(5);
+            prop_assert!(built(&offsets).most_between(end) >= apart);
+        }
+    }
+
+    #[test]
+    fn records_of_one_size_are_as_large_as_they_are() {
+        let offsets: Vec<_> = (0..1000).map(|at| at * 450).collect();
+        assert_eq!(built(&offsets).most_between(450_000), 451);
+        assert_eq!(built(&[]).most_between(0), 0);
     }
 
     #[test]

@@ -39,6 +39,16 @@ impl Numbering {
         self.firsts.last().copied().unwrap_or(0)
     }
 
+    /// What the files hold.
+    pub fn file_bytes(&self) -> u64 {
+        self.indexes.iter().map(|index| index.fingerprint.size).sum()
+    }
+
+    /// No record is larger than this.
+    pub fn most_record_bytes(&self) -> u64 {
+        self.indexes.iter().map(|index| index.offsets.most_between(index.records_end)).max().unwrap_or(0)
+    }
+
     pub fn place(&self, number: u64, position: u64) -> Result<Place> {
         let shard = self.firsts.partition_point(|first| *first <= number).saturating_sub(1);
         let index =
@@ -66,8 +76,9 @@ impl Split {
 }
 
 /// Batches by position: each part is computed on its own, on whichever thread has time.
+#[derive(Clone)]
 pub struct Ordered {
-    numbering: Arc<Numbering>,
+    pub(crate) numbering: Arc<Numbering>,
     order: Arc<Order>,
     split: Split,
     drop_remainder: bool,

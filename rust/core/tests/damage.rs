@@ -59,6 +59,7 @@ fn read(path: &Path, compression: Compression) -> Result<(Vec<Vec<u8>>, Vec<Dama
         on_corrupt: OnCorrupt::Skip,
         pool: Pool::new(1 << 20),
         fetch_bytes: 0,
+        warmer: None,
         room: Arc::default(),
     };
     let engine = Engine::start(gather, Box::new(walk), 1, 2, None, 1 << 30)?;

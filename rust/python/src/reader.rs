@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use anybatch_core::access::{Access, Jumps, Pass};
 use anybatch_core::buffer::{Bytes, Pool};
 use anybatch_core::engine::{Engine, Next, Source};
 use anybatch_core::files::{self, Files, Identity};
@@ -12,6 +13,8 @@ use anybatch_core::image::Room;
 use anybatch_core::index::Fingerprint;
 use anybatch_core::order::Order;
 use anybatch_core::source::{Learnt, Numbering, Ordered, Split, Walk, Walked};
+use anybatch_core::sweep::Swept;
+use anybatch_core::warm::Warmer;
 use anybatch_core::{Error, Result};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -25,7 +28,6 @@ use crate::schema::Schema;
 const PATIENCE: Duration = Duration::from_millis(100);
 const MOST_OPEN_FILES: usize = 256;
 const KEEP_BYTES: usize = 64 << 20;
-const WINDOW_FETCH_BYTES: u64 = 256 << 10;
 
 type PyColumn = (Py<Buffer>, Vec<Py<Buffer>>);
 
@@ -133,7 +135,7 @@ impl Reader {
     /// `order=None` walks the shards from end to end, with or without indexes; otherwise every shard
     /// needs its index and the order is made of the operations given.
     #[new]
-    #[pyo3(signature = (shards, schema, *, batch, most, drop_remainder, on_corrupt, order, start, threads, depth, limit_bytes, most_depth=None))]
+    #[pyo3(signature = (shards, schema, *, batch, most, drop_remainder, on_corrupt, order, start, threads, depth, limit_bytes, most_depth=None, cached_bytes=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -149,6 +151,7 @@ impl Reader {
         depth: u64,
         limit_bytes: usize,
         most_depth: Option<u64>,
+        cached_bytes: Option<u64>,
     ) -> PyResult<Self> {
         let on_corrupt = match on_corrupt {
             "raise" => OnCorrupt::Raise,
@@ -166,21 +169,38 @@ impl Reader {
             let in_order = order.as_ref().is_none_or(Vec::is_empty);
             let files = opened(&shards)?;
             let files = Arc::new(if in_order { files } else { files.for_jumping() });
-            let pool = Pool::new(KEEP_BYTES.min(limit_bytes / 4));
-            let windowed = order.iter().flatten().any(|(name, _)| name == "window");
-            let fetch_bytes = if windowed { WINDOW_FETCH_BYTES } else { 0 };
-            let shapes = schema.iter().flat_map(|schema| schema.image_shapes());
-            let room = Arc::new(Room::within(limit_bytes, threads, shapes));
-            let files_of = Arc::clone(&files);
-            let gather = Gather { files: files_of, schema, on_corrupt, pool, fetch_bytes, room };
+            let mut access = Access::default();
             let (source, learnt): (Box<dyn Source>, _) = match order {
-                Some(order) => (ordered(&shards, &order, split, drop_remainder, start)?, None),
+                Some(operations) => {
+                    let numbering = numbered(&shards)?;
+                    let order = order_of(numbering.records(), &operations)?;
+                    let pass = Pass {
+                        jumps: jumps(&operations),
+                        numbering: &numbering,
+                        schema: schema.as_deref(),
+                        left: order.len().saturating_sub(start),
+                        at_a_time: split.batch.min(split.most),
+                        cached_bytes,
+                        limit_bytes,
+                    };
+                    access = pass.access();
+                    let ordered = Ordered::new(numbering, order, split, drop_remainder, start);
+                    (swept_up(ordered, access, &files), None)
+                }
                 None => {
+                    let files = Arc::clone(&files);
                     let walk = Walk::new(shards, files, split, limit_bytes / 8, drop_remainder, on_corrupt);
                     let learnt = Some(Arc::clone(&walk.learnt));
                     (Box::new(walk), learnt)
                 }
             };
+            let limit_bytes = access.swept.map_or(limit_bytes, |shares| shares.batch_bytes);
+            let warmer = access.warmed.then(|| Warmer::new(Arc::clone(&files)));
+            let pool = Pool::new(KEEP_BYTES.min(limit_bytes / 4));
+            let shapes = schema.iter().flat_map(|schema| schema.image_shapes());
+            let room = Arc::new(Room::within(limit_bytes, threads, shapes));
+            let gather =
+                Gather { files, schema, on_corrupt, pool, fetch_bytes: access.fetch_bytes, warmer, room };
             Ok((Engine::start(gather, source, threads, depth, most_depth, limit_bytes)?, learnt))
         });
         let (engine, learnt) = started.map_err(|error| to_py(py, error))?;
@@ -247,16 +267,24 @@ fn belongs(print: &Fingerprint, now: &files::Identity) -> bool {
     (print.size, print.modified_s, print.modified_ns) == (now.size, now.modified_s, now.modified_ns)
 }
 
-fn ordered(
-    shards: &[Walked],
-    operations: &[Operation],
-    split: Split,
-    drop_remainder: bool,
-    start: u64,
-) -> Result<Box<dyn Source>> {
+fn numbered(shards: &[Walked]) -> Result<Numbering> {
     let missing = |shard: &Walked| Error::Misuse(format!("{} has no index", shard.path.display()));
     let indexes = shards.iter().map(|shard| shard.known.clone().ok_or_else(|| missing(shard)));
-    let numbering = Numbering::new(indexes.collect::<Result<_>>()?)?;
-    let order = order_of(numbering.records(), operations)?;
-    Ok(Box::new(Ordered::new(numbering, order, split, drop_remainder, start)))
+    Numbering::new(indexes.collect::<Result<_>>()?)
+}
+
+fn jumps(operations: &[Operation]) -> Jumps {
+    let any = |wanted: &str| operations.iter().any(|(name, _)| name == wanted);
+    match (any("window"), any("shuffle")) {
+        (true, _) => Jumps::WithinWindows,
+        (false, true) => Jumps::Anywhere,
+        (false, false) => Jumps::Nowhere,
+    }
+}
+
+fn swept_up(ordered: Ordered, access: Access, files: &Arc<Files>) -> Box<dyn Source> {
+    match access.swept {
+        Some(shares) => Box::new(Swept::new(ordered, Arc::clone(files), shares.sweep_bytes)),
+        None => Box::new(ordered),
+    }
 }

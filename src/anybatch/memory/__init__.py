@@ -10,7 +10,7 @@ from anybatch.memory.glibc import (
 from anybatch.memory.groups import Group, groups_of
 from anybatch.memory.held import Held, children_of, held, held_by_tree, held_together, tree_of
 from anybatch.memory.kernel_files import ROOT, number_in, numbers_by_name, text_of
-from anybatch.memory.limits import Allowance, allowance
+from anybatch.memory.limits import Allowance, allowance, cacheable_bytes
 from anybatch.memory.model import PeakModel, Peaks, Probe, fitted
 from anybatch.memory.peak import PeakWatch
 
@@ -25,6 +25,7 @@ __all__ = [
     "Peaks",
     "Probe",
     "allowance",
+    "cacheable_bytes",
     "children_of",
     "fitted",
     "give_back_freed",

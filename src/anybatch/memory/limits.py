@@ -37,6 +37,20 @@ def allowance(process: int | str = "self", *, root: Path = ROOT) -> Allowance:
     return min(levels, key=lambda level: level.limit_bytes)
 
 
+def cacheable_bytes(process: int | str = "self", *, root: Path = ROOT) -> int:
+    """Return what the page cache could hold for this process: all that nobody's own memory takes.
+
+    >>> cacheable_bytes() > 0
+    True
+    """
+    found = [numbers_by_name(root / "proc" / "meminfo").get("MemAvailable", 2**43 // _KB) * _KB]
+    for group in groups_of(process, root=root):
+        limit = group.limit_bytes()
+        if limit is not None:
+            found.append(max(0, limit - (group.anonymous_bytes() or 0)))
+    return min(found)
+
+
 def _left(own_bytes: int, whole_bytes: int, free_bytes: int, source: str) -> Allowance:
     return Allowance(min(whole_bytes, own_bytes + max(0, free_bytes)), whole_bytes, source)
 

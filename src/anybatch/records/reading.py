@@ -25,6 +25,8 @@ class Bounds:
     ahead: int | None = None
     """How many batches may be made ahead."""
     limit_bytes: int = 256 << 20
+    cached_bytes: int | None = None
+    """What the page cache can hold of the shards."""
     meter: Meter | None = None
 
 

@@ -135,6 +135,7 @@ class RecordSet:
             depth=threads + 2,
             limit_bytes=bounds.limit_bytes,
             most_depth=bounds.ahead,
+            cached_bytes=bounds.cached_bytes,
         )
         return Reading(reader, bounds.meter)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from anybatch.memory import allowance
+from anybatch.memory import cacheable_bytes
 from anybatch.records import RecordSet
 from anybatch.stream.declared import declared
 from anybatch.stream.layout import Dense, Lists, Strings
@@ -70,11 +70,12 @@ def _warnings(stage: Stage) -> Iterator[str]:
     if not at_random or not isinstance(record_set, RecordSet):
         return
     in_files = sum(Path(shard.path).stat().st_size for shard in record_set.shards)
-    cached = allowance().limit_bytes
+    cached = cacheable_bytes()
     if in_files > cached:
         yield (
             f"random reads will bind: the shards hold {size(in_files)}, and memory can keep {size(cached)} "
-            'of them at hand; shuffle(window="256MiB") reads neighbours together, and '
+            "of them at hand, so the files are read many times over; a larger limit_memory makes that fewer, "
+            'shuffle(window="256MiB") reads neighbours together, and '
             "`anybatch reshard --shuffle` shuffles once and for all"
         )
 

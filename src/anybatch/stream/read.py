@@ -1,7 +1,7 @@
 """Streams over record shards."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from anybatch._native import Batch
 from anybatch.errors import Damage
+from anybatch.memory import cacheable_bytes
 from anybatch.records import (
     Bounds,
     Feature,
@@ -93,7 +94,8 @@ class Records(Stage):
 
     def open_in(self, run: Run, steps: tuple[Step, ...], start: int) -> Iterator[Chunk]:
         order = native_steps(steps, run.epoch, self.mean_bytes)
-        batches = self.record_set.native_ordered(run.rows, order, self._bounds(run), start=start)
+        bounds = replace(self._bounds(run), cached_bytes=cacheable_bytes())
+        batches = self.record_set.native_ordered(run.rows, order, bounds, start=start)
         return self._chunks(batches, run)
 
     def mean_bytes(self) -> int:
@@ -104,7 +106,7 @@ class Records(Stage):
         row_bytes = self.record_set.row_bytes()
         most = min(run.most_rows, max(1, run.chunk_bytes // max(1, row_bytes)))
         meter = run.meters.meter(self.described(), run.limit_bytes)
-        return Bounds(most, run.threads, run.most_ahead, run.limit_bytes, meter)
+        return Bounds(most, run.threads, run.most_ahead, run.limit_bytes, meter=meter)
 
     def _chunks(self, batches: Iterator[Batch], run: Run) -> Iterator[Chunk]:
         for batch in batches:

@@ -60,10 +60,11 @@ impl Gather {
         let mut values = std::mem::take(&mut column.values);
         let kept = values.as_slice()[row - lead..].to_vec();
         let frame = values.memory(row - lead, frame_bytes);
-        let read = space
-            .files
-            .get(&self.files, place.shard)
-            .and_then(|file| files::read_at(file, self.path(place), frame, place.extent.offset));
+        let Workspace { files: at_hand, reads, .. } = space;
+        let read = at_hand.get(&self.files, place.shard).and_then(|file| {
+            let (path, offset) = (self.path(place), place.extent.offset);
+            reads.timed(1, frame_bytes, || files::read_at(file, path, frame, offset))
+        });
         let decoded = read.map(|()| {
             let data = checked(frame, &mut space.familiar).map_err(|reason| reason.to_string())?;
             Ok(space.decoder.decode_around(schema, data, &mut batch.columns, batch.rows, Some(there)))
@@ -126,6 +127,7 @@ mod tests {
             on_corrupt: OnCorrupt::Raise,
             pool: Pool::new(1 << 20),
             fetch_bytes: 0,
+            warmer: None,
             room: Arc::default(),
         };
         let size = frames[0].len() as u64;

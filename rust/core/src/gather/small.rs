@@ -27,7 +27,7 @@ impl Gather {
         batch: &mut Batch,
         space: &mut Workspace,
     ) -> Result<bool> {
-        let Workspace { files, together, decoder, familiar, .. } = space;
+        let Workspace { files, together, decoder, familiar, reads, .. } = space;
         let mut stretches = Stretches::of(&self.files.maps, group.len());
         for place in group {
             let file = files.get(&self.files, place.shard)?;
@@ -35,7 +35,9 @@ impl Gather {
                 return Ok(false);
             }
         }
-        let Some(mut frames) = together.brought_together(&stretches) else {
+        let bytes = group.iter().map(bytes_of).sum();
+        let Some(mut frames) = reads.timed(group.len(), bytes, || together.brought_together(&stretches))
+        else {
             return Ok(false);
         };
         for place in group {
@@ -89,7 +91,7 @@ mod tests {
         let (_, identity) = files::open(path).unwrap();
         let files = Arc::new(Files::new([(path.to_path_buf(), identity)], 4));
         let (pool, room) = (Pool::new(1 << 20), Arc::default());
-        (places, Gather { files, schema: None, on_corrupt, pool, fetch_bytes: 0, room })
+        (places, Gather { files, schema: None, on_corrupt, pool, fetch_bytes: 0, warmer: None, room })
     }
 
     /// From all over the file, no two of them neighbours.

@@ -1,0 +1,123 @@
+"""Exact shuffles of more data than the page cache holds: swept up for many batches, and nobody can tell."""
+
+import os
+from importlib import import_module
+from itertools import chain as joined
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anybatch as ab
+
+read = import_module("anybatch.stream.read")  # the package has a function of this name
+
+RECORDS = 20_000
+FEATURES = {"x": ab.Ragged("int64"), "label": ab.Numbers("int64")}
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("beyond")
+    records = ({"x": range(n % 40 + 1), "label": n} for n in range(RECORDS))
+    return [Path(shard) for shard in ab.write(folder / "a.tfrecord", records, shards=3)]
+
+
+@pytest.fixture
+def small_cache(monkeypatch):
+    monkeypatch.setattr(read, "cacheable_bytes", lambda: 0)
+
+
+def labels(stream):
+    return [batch["label"].tolist() for batch in stream]
+
+
+def shuffled(shards, **options):
+    # little memory, so that there are many sweeps
+    return ab.read(shards, FEATURES, **options).limit_memory("8MiB").shuffle(seed=3)
+
+
+@pytest.mark.parametrize(
+    "chain",
+    [
+        lambda data: data.batch(64),
+        lambda data: data.batch(64).limit_memory("4MiB"),
+        lambda data: data.skip(100).take(15_000).batch(33, drop_remainder=True),
+        lambda data: data.shard(3, 1).batch(32),
+        lambda data: data.batch(64).repeat(2),
+    ],
+)
+def test_the_batches_are_those_of_any_cache(shards, chain, monkeypatch):
+    expected = labels(chain(shuffled(shards)))
+    monkeypatch.setattr(read, "cacheable_bytes", lambda: 0)
+    assert labels(chain(shuffled(shards))) == expected
+
+
+def test_every_value_is_the_one_that_was_written(shards, small_cache):
+    for batch in shuffled(shards).batch(64):
+        for row, label in zip(batch["x"], batch["label"], strict=True):
+            np.testing.assert_array_equal(row, np.arange(label % 40 + 1))
+
+
+def test_a_stream_goes_on_in_the_middle(shards, small_cache):
+    stream = shuffled(shards).batch(64)
+    expected = labels(stream)
+    for position in (1, 40, 41, 200, len(expected) - 1):
+        before = iter(stream)
+        for _ in range(position):
+            next(before)
+        after = iter(stream)
+        after.set_state(before.get_state())
+        assert labels(after) == expected[position:]
+        before.close()
+
+
+def test_parts_are_those_of_any_cache(shards, small_cache):
+    parts = shuffled(shards).batch(100).parts(30)
+    found = [value["label"].tolist() for value, _ in parts]
+    assert sorted(joined.from_iterable(found)) == list(range(RECORDS))
+    assert {len(part) for part in found} == {25}
+
+
+def test_what_is_held_ahead_is_told(shards, small_cache):
+    stream = shuffled(shards).batch(64)
+    batches = iter(stream)
+    seen = []
+    for _ in range(100):
+        next(batches)
+        seen.append(stream.stats()[-1]["held_bytes"])
+    batches.close()
+    assert max(seen) > 400_000
+
+
+def test_only_the_damaged_record_is_left_out(shards, tmp_path, small_cache):
+    copy = tmp_path / "damaged.tfrecord"
+    content = bytearray(shards[0].read_bytes())
+    content[len(content) // 2] ^= 1
+    copy.write_bytes(content)
+    found = set(joined.from_iterable(labels(shuffled(copy, on_corrupt="skip").batch(64))))
+    whole = set(joined.from_iterable(labels(shuffled(shards[0]).batch(64))))
+    assert len(whole - found) == 1
+    with pytest.raises(ab.AnybatchError, match=f"{copy}"):
+        labels(shuffled(copy).batch(64))
+
+
+def test_a_shard_that_is_cut_meanwhile_is_named(shards, tmp_path, small_cache):
+    copy = tmp_path / "cut.tfrecord"
+    copy.write_bytes(shards[0].read_bytes())
+    stream = shuffled(copy).batch(8)
+    batches = iter(stream)
+    next(batches)
+    os.truncate(copy, copy.stat().st_size // 3)
+    with pytest.raises(ab.AnybatchError, match=f"{copy}"):
+        for _ in batches:
+            pass
+
+
+def test_letting_go_of_a_stream_leaves_no_thread(shards, small_cache):
+    before = set(Path("/proc/self/task").iterdir())
+    for _ in range(5):
+        batches = iter(shuffled(shards).batch(64))
+        next(batches)
+        batches.close()
+    assert set(Path("/proc/self/task").iterdir()) <= before

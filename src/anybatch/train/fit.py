@@ -85,11 +85,14 @@ def fit(
         memories_of(model, memory, device_memory), source.batch_size, lambda: session.transaction.size.now
     )
     training = keeper.epochs(steps_per_epoch)
-    validation = None
-    if validation_data is not None:
-        validation = _Validation(
-            session, company, validation_data, validation_batch_size or batch_size, validation_steps
-        )
+    validation = _Validation(
+        session,
+        company,
+        validation_data,
+        batch_size=validation_batch_size or batch_size,
+        steps=validation_steps,
+        frequency=validation_freq,
+    )
     callbacks = backend.callback_list(
         model,
         callbacks if verbose == 0 else backend.with_progress(callbacks, gauge),
@@ -100,23 +103,37 @@ def fit(
         gauge=gauge,
     )
     callbacks = keeper.watching(callbacks, session)
+    left = range(model._initial_epoch or initial_epoch, epochs)  # noqa: SLF001
+    _train(session, training, left, callbacks, source.batch_size, validation=validation, company=company)
+    model.history.plan, model.history.events = session.told(plan), session.events
+    return model.history
+
+
+def _train(
+    session: Session,
+    training: Epochs,
+    left: range,
+    callbacks: Any,
+    batch_size: int | None,
+    *,
+    validation: "_Validation",
+    company: Alone,
+) -> None:
+    """Train the epochs that are left, and call callbacks as Keras does."""
+    model, logs = session.model, None
     model.stop_training = False
     callbacks.on_train_begin()
-    logs: Any = None
-    for epoch in range(model._initial_epoch or initial_epoch, epochs):  # noqa: SLF001
+    for epoch in left:
         model.reset_metrics()
         callbacks.on_epoch_begin(epoch)
-        logs = session.train(training, epoch, callbacks, source.batch_size)
-        if validation is not None and backend.validates(model, epoch, validation_freq):
-            logs.update(validation.logs(callbacks))
+        logs = session.train(training, epoch, callbacks, batch_size)
+        logs.update(validation.logs(epoch, callbacks))
         callbacks.on_epoch_end(epoch, logs)
         if company.agree(model.stop_training):
             break
-    if epochs > 0:
-        backend.finalize(model)
+    if left.stop > 0:
+        session.backend.finalize(model)
     callbacks.on_train_end(logs=logs)
-    model.history.plan, model.history.events = session.told(plan), session.events
-    return model.history
 
 
 def _finished(keeper: Keeper) -> bool:
@@ -126,21 +143,34 @@ def _finished(keeper: Keeper) -> bool:
 
 
 class _Validation:
-    """What is evaluated behind an epoch."""
+    """What is evaluated behind an epoch: nothing, if nothing was given for it."""
 
     def __init__(
-        self, session: Session, company: Alone, given: Any, batch_size: int | None, steps: int | None
+        self,
+        session: Session,
+        company: Alone,
+        given: Any,
+        *,
+        batch_size: int | None,
+        steps: int | None,
+        frequency: Any,
     ) -> None:
-        x, y, sample_weight = session.backend.unpacked(given)
         self._session = session
-        self._source = company.source(
-            opened(
-                session.backend, x, y, sample_weight, batch_size=_unless_batched(x, batch_size), steps=steps
-            )
-        )
-        self._epochs = Epochs(self._source, steps)
+        self._frequency = frequency
+        self._source: Source | None = None
+        if given is not None:
+            x, y, sample_weight = session.backend.unpacked(given)
+            size = _unless_batched(x, batch_size)
+            there = opened(session.backend, x, y, sample_weight, batch_size=size, steps=steps)
+            self._source = company.source(there)
+            self._epochs = Epochs(self._source, steps)
 
-    def logs(self, callbacks: Any) -> dict[str, Any]:
+    def logs(self, epoch: int, callbacks: Any) -> dict[str, Any]:
+        """Evaluate if that is due behind this epoch, and return the logs."""
+        if self._source is None or not self._session.backend.validates(
+            self._session.model, epoch, self._frequency
+        ):
+            return {}
         found = self._session.test(self._epochs, callbacks, self._source.batch_size)
         return {f"val_{name}": value for name, value in found.items()}
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import anybatch as ab
+from anybatch.handover import Orders
 
 read = import_module("anybatch.stream.read")  # the package has a function of this name
 
@@ -121,3 +122,51 @@ def test_letting_go_of_a_stream_leaves_no_thread(shards, small_cache):
         next(batches)
         batches.close()
     assert set(Path("/proc/self/task").iterdir()) <= before
+
+
+class Told:
+    """A reader that tells what it was allowed."""
+
+    def __init__(self, monkeypatch):
+        module = import_module("anybatch.records.record_set")
+        real, self.allowed = module.Reader, []
+
+        def made(*arguments, **options):
+            self.allowed.append(options["swept_bytes"])
+            return real(*arguments, **options)
+
+        monkeypatch.setattr(module, "Reader", made)
+
+
+def test_a_part_of_what_is_free_is_used_unless_a_limit_is_named(shards, monkeypatch):
+    told = Told(monkeypatch)
+    monkeypatch.setattr("anybatch.stream.limits.cacheable_bytes", lambda: 900)
+    data = ab.read(shards, FEATURES).shuffle(seed=3).batch(64)
+    for stream in (data, data.limit_memory("64MiB")):
+        next(iter(stream))
+        stream.parts(8, swept_bytes=7).__next__()
+    assert told.allowed == [300, 7, None, 7]
+
+
+def test_nothing_is_swept_up_after_a_death_for_want_of_memory(shards, monkeypatch):
+    told = Told(monkeypatch)
+    monkeypatch.setattr("anybatch.stream.limits.received_orders", lambda: Orders(prefetch=1))
+    next(iter(shuffled(shards).batch(64)))
+    assert told.allowed == [0]
+
+
+def test_training_sweeps_up_what_its_plan_leaves_and_probes_sweep_nothing(shards, monkeypatch):
+    keras = pytest.importorskip("keras")
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    data = ab.read(shards, FEATURES).shuffle(seed=3).map(pair, batched=True).batch(64).take(3)
+    told = Told(monkeypatch)
+    history = ab.fit(model, data, memory="8GiB", verbose=0)
+    plan = history.plan
+    assert set(told.allowed[:-1]) == {0}
+    assert 0 < told.allowed[-1] < plan.limit_bytes - plan.predicted_peak_bytes
+
+
+def pair(columns):
+    label = columns["label"].astype("float32")[:, None]
+    return label, label

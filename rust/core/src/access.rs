@@ -30,8 +30,9 @@ pub struct Pass<'a> {
     pub at_a_time: u64,
     /// What the page cache can hold, as far as anybody knows.
     pub cached_bytes: Option<u64>,
-    /// What the stream may hold.
+    /// What the stream may hold, and how much of it for records that are swept up ahead.
     pub limit_bytes: usize,
+    pub swept_bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -65,7 +66,8 @@ impl Pass<'_> {
 
     /// How memory is divided for sweeps, if those pay and no record is too large for what they leave.
     fn shares(&self) -> Option<Shares> {
-        let shares = Shares::of(self.limit_bytes, self.numbering, self.left, self.at_a_time)?;
+        let shares =
+            Shares::of(self.limit_bytes, self.swept_bytes, self.numbering, self.left, self.at_a_time)?;
         let largest = usize::try_from(self.numbering.most_record_bytes()).ok()?;
         let decoded = self.schema.map_or(largest, |schema| schema.bound_bytes(1, largest));
         let images = self.schema.is_some_and(|schema| schema.image_shapes().next().is_some());
@@ -96,8 +98,17 @@ mod tests {
 
     fn access(jumps: Jumps, left: u64, cached_bytes: Option<u64>, limit_bytes: usize) -> Access {
         let numbering = numbering();
-        Pass { jumps, numbering: &numbering, schema: None, left, at_a_time: 512, cached_bytes, limit_bytes }
-            .access()
+        Pass {
+            jumps,
+            numbering: &numbering,
+            schema: None,
+            left,
+            at_a_time: 512,
+            cached_bytes,
+            limit_bytes,
+            swept_bytes: limit_bytes,
+        }
+        .access()
     }
 
     #[test]

@@ -48,14 +48,21 @@ pub struct Shares {
 
 impl Shares {
     /// The shares where sweeping pays, for so many records to come, some at a time; `None` where it does not.
-    pub fn of(limit_bytes: usize, numbering: &Numbering, left: u64, at_a_time: u64) -> Option<Self> {
-        let sweep_bytes = limit_bytes / 8 * 3;
+    /// Both sweeps together take no more than `swept_bytes`, and three quarters of the limit.
+    pub fn of(
+        limit_bytes: usize,
+        swept_bytes: usize,
+        numbering: &Numbering,
+        left: u64,
+        at_a_time: u64,
+    ) -> Option<Self> {
+        let sweep_bytes = (limit_bytes / 8 * 3).min(swept_bytes / 2);
         let file_bytes = numbering.file_bytes();
         let record_bytes = file_bytes / numbering.records().max(1) + OVERHEAD_BYTES as u64;
         let in_one = (sweep_bytes as u64 / record_bytes).min(left);
         let dense = in_one.saturating_mul(SPACING_BYTES) >= file_bytes;
         let many = in_one >= at_a_time.saturating_mul(LEAST_JOBS);
-        (dense && many).then_some(Shares { sweep_bytes, batch_bytes: limit_bytes / 4 })
+        (dense && many).then_some(Shares { sweep_bytes, batch_bytes: limit_bytes - 2 * sweep_bytes })
     }
 }
 
@@ -490,11 +497,16 @@ mod tests {
         let (_, order) = shards(folder.path());
         let numbering = &order.numbering;
         assert_eq!(
-            Shares::of(64 << 20, numbering, 6000, 64),
+            Shares::of(64 << 20, usize::MAX, numbering, 6000, 64),
             Some(Shares { sweep_bytes: 24 << 20, batch_bytes: 16 << 20 })
         );
-        assert_eq!(Shares::of(64 << 20, numbering, 6000, 512), None);
-        assert_eq!(Shares::of(64 << 20, numbering, 20, 1), None);
-        assert_eq!(Shares::of(10_000, numbering, 6000, 64), None);
+        assert_eq!(
+            Shares::of(64 << 20, 8 << 20, numbering, 6000, 64),
+            Some(Shares { sweep_bytes: 4 << 20, batch_bytes: 56 << 20 })
+        );
+        assert_eq!(Shares::of(64 << 20, 0, numbering, 6000, 64), None);
+        assert_eq!(Shares::of(64 << 20, usize::MAX, numbering, 6000, 512), None);
+        assert_eq!(Shares::of(64 << 20, usize::MAX, numbering, 20, 1), None);
+        assert_eq!(Shares::of(10_000, usize::MAX, numbering, 6000, 64), None);
     }
 }

@@ -135,7 +135,7 @@ impl Reader {
     /// `order=None` walks the shards from end to end, with or without indexes; otherwise every shard
     /// needs its index and the order is made of the operations given.
     #[new]
-    #[pyo3(signature = (shards, schema, *, batch, most, drop_remainder, on_corrupt, order, start, threads, depth, limit_bytes, most_depth=None, cached_bytes=None))]
+    #[pyo3(signature = (shards, schema, *, batch, most, drop_remainder, on_corrupt, order, start, threads, depth, limit_bytes, most_depth=None, cached_bytes=None, swept_bytes=None))]
     #[allow(clippy::too_many_arguments)]
     fn new(
         py: Python<'_>,
@@ -152,6 +152,7 @@ impl Reader {
         limit_bytes: usize,
         most_depth: Option<u64>,
         cached_bytes: Option<u64>,
+        swept_bytes: Option<usize>,
     ) -> PyResult<Self> {
         let on_corrupt = match on_corrupt {
             "raise" => OnCorrupt::Raise,
@@ -182,6 +183,7 @@ impl Reader {
                         at_a_time: split.batch.min(split.most),
                         cached_bytes,
                         limit_bytes,
+                        swept_bytes: swept_bytes.unwrap_or(limit_bytes),
                     };
                     access = pass.access();
                     let ordered = Ordered::new(numbering, order, split, drop_remainder, start);

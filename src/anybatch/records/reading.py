@@ -27,6 +27,8 @@ class Bounds:
     limit_bytes: int = 256 << 20
     cached_bytes: int | None = None
     """What the page cache can hold of the shards."""
+    swept_bytes: int | None = None
+    """How much of the limit may go to records that are swept up ahead, where it holds only some."""
     meter: Meter | None = None
 
 

@@ -136,6 +136,7 @@ class RecordSet:
             limit_bytes=bounds.limit_bytes,
             most_depth=bounds.ahead,
             cached_bytes=bounds.cached_bytes,
+            swept_bytes=bounds.swept_bytes,
         )
         return Reading(reader, bounds.meter)
 

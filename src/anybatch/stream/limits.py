@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from anybatch.handover import Orders, received_orders
+from anybatch.memory import cacheable_bytes
 from anybatch.stream.ahead import prefetched
 from anybatch.stream.chunk import Chunk, State
 from anybatch.stream.order import OneToOne
@@ -11,6 +12,8 @@ from anybatch.stream.run import DEFAULT_LIMIT_BYTES, Run
 from anybatch.stream.stage import HOLDING_WEIGHT, Operation, Stage
 
 _AHEAD = 2
+_SWEPT_PART = 3
+"""Where nobody has named a limit, no more than this part of what is free goes to reading ahead in sweeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +68,27 @@ def limit_of(stage: Stage) -> int:
     return min(limits, default=DEFAULT_LIMIT_BYTES)
 
 
+def _swept_bytes(run: Run, stage: Stage, orders: Orders) -> int | None:
+    """Return what may be held to read ahead in sweeps: nothing after a death for want of memory."""
+    if orders.prefetch is not None:
+        return 0
+    named = any(isinstance(one, LimitMemory) for one in chain(stage))
+    if named or run.swept_bytes is not None:
+        return run.swept_bytes
+    return cacheable_bytes() // _SWEPT_PART
+
+
 def bounded(run: Run, stage: Stage) -> Run:
     """Return a run that may hold what a stream's own limit allows, be that more than the default.
 
     Whoever supervises this process may have ordered less: after a death for want of memory.
     """
     limit, orders = limit_of(stage), received_orders() or Orders()
-    allowed = replace(run, most_ahead=orders.prefetch, most_cached_bytes=orders.cache_bytes)
+    allowed = replace(
+        run,
+        most_ahead=orders.prefetch,
+        most_cached_bytes=orders.cache_bytes,
+        swept_bytes=_swept_bytes(run, stage, orders),
+    )
     # each thread works on a batch of its own, ahead of whoever waits for the first
     return replace(allowed, limit_bytes=limit, chunk_bytes=limit, threads=allowed.ahead(run.threads))

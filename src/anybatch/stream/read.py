@@ -94,7 +94,7 @@ class Records(Stage):
 
     def open_in(self, run: Run, steps: tuple[Step, ...], start: int) -> Iterator[Chunk]:
         order = native_steps(steps, run.epoch, self.mean_bytes)
-        bounds = replace(self._bounds(run), cached_bytes=cacheable_bytes())
+        bounds = replace(self._bounds(run), cached_bytes=cacheable_bytes(), swept_bytes=run.swept_bytes)
         batches = self.record_set.native_ordered(run.rows, order, bounds, start=start)
         return self._chunks(batches, run)
 

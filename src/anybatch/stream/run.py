@@ -16,7 +16,8 @@ class Run:
     `rows` make a batch, of which chunks are whole parts; no chunk has more than `most_rows` rows or, as
     far as that can be told before, more than `chunk_bytes`. `in_parts`: chunks are parts of batches that are
     never put together, and even one without rows comes if it ends its batch. `most_ahead` and
-    `most_cached_bytes`: what whoever supervises this process allows, None where nobody does.
+    `most_cached_bytes`: what whoever supervises this process allows, None where nobody does. `swept_bytes`:
+    how much of the limit may be held to read ahead in sweeps; None: as much as serves.
     """
 
     epoch: int = 0
@@ -27,6 +28,7 @@ class Run:
     in_parts: bool = False
     most_ahead: int | None = None
     most_cached_bytes: int | None = None
+    swept_bytes: int | None = None
     threads: int = field(default_factory=usable_cores)
     meters: Meters = field(default_factory=Meters)
 

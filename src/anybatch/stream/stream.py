@@ -156,15 +156,16 @@ class Stream:
         """Return batches of so many records; the last one may be shorter unless dropped."""
         return Stream(Batch(self._stage, whole_number(batch_size, "batch", 1), drop_remainder))
 
-    def parts(self, most: int, *, epoch: int = 0) -> PartIterator:
+    def parts(self, most: int, *, epoch: int = 0, swept_bytes: int | None = None) -> PartIterator:
         """Return batches part by part, each of `most` records at most, and True with the last of each batch.
 
         A batch then never exists whole, unless a function is mapped over the whole of it: its size is
         bounded by time, not by memory. The value is None where all that is left of a batch is damaged.
+        `swept_bytes` bounds what is held to read ahead where the page cache is smaller than the data.
         """
         if not self._stage.batched:
             raise ValueError("only a stream with batch in it has parts")
-        run = Run(epoch=epoch)
+        run = Run(epoch=epoch, swept_bytes=swept_bytes)
         self._runs[:] = [run]
         return PartIterator(self._stage, run, whole_number(most, "parts", 1))
 

@@ -70,7 +70,7 @@ class _PlacedStream(StreamSource):
         start, self._start = self._start, None
         if start is not None:
             self._passes_before = start["epoch"] - epoch
-        self._parts = parts = self._opener(self._stream, most or WHOLE, epoch=epoch + self._passes_before)
+        self._parts = parts = self._opened(most or WHOLE, epoch + self._passes_before)
         if start is not None:
             parts.set_state(start)
         try:

@@ -9,7 +9,7 @@ from anybatch.train.company import Alone, company_of
 from anybatch.train.epochs import Epochs
 from anybatch.train.gauge import Gauge
 from anybatch.train.inputs import Source, StreamSource
-from anybatch.train.plan import first_plan, memories_of
+from anybatch.train.plan import first_plan, memories_of, spare_bytes
 from anybatch.train.routes import planned
 from anybatch.train.session import Session
 
@@ -79,6 +79,8 @@ def fit(
     keeper = company.keeper(model, source, checkpoint, resume=resume, epochs=epochs)
     limits = (micro_batch_size, memory, device_memory)
     plan = planned(given, *limits) if _finished(keeper) else keeper.bounded(first_plan(model, given, *limits))
+    if isinstance(keeper.source, StreamSource):
+        keeper.source.swept_bytes = spare_bytes(plan) // 2
     session = company.session(model, plan.micro_batch_size, source)
     callbacks, verbose = company.watchers(callbacks, verbose)
     gauge = Gauge(

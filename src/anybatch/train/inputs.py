@@ -89,6 +89,8 @@ class StreamSource:
         self._stream = stream
         self._packed = packed
         self._opener = opener
+        self.swept_bytes = 0
+        """What may be held to read ahead in sweeps: nothing, until it is known what training needs."""
 
     def dealt(self, deal: Callable[[Stream], tuple[Stream, Opener]]) -> "StreamSource":
         """Return some rows of every batch: `deal` says of which stream, and how they are read."""
@@ -116,12 +118,17 @@ class StreamSource:
         return batch_size_of(self._stream)
 
     def open(self, epoch: int, most: int | None) -> Batches:
-        parts = self._opener(self._stream, most or WHOLE, epoch=epoch)
+        parts = self._opened(most or WHOLE, epoch)
         try:
             for value, last in parts:
                 yield self._rest(value, last, parts)
         finally:
             parts.close()
+
+    def _opened(self, most: int, epoch: int) -> Parts:
+        if self._opener is Stream.parts:
+            return self._stream.parts(most, epoch=epoch, swept_bytes=self.swept_bytes)
+        return self._opener(self._stream, most, epoch=epoch)
 
     def _rest(self, value: Any, last: bool, parts: Iterator[Part]) -> Iterator[Part]:
         """Yield the parts of one batch; those of which every record is damaged are left out."""

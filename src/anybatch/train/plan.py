@@ -4,7 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 from anybatch.handover import Orders, received_orders
-from anybatch.memory import KEPT_FACTOR, allowance, keep_freed_blocks, make_peaks_predictable
+from anybatch.memory import (
+    KEPT_FACTOR,
+    allowance,
+    cacheable_bytes,
+    keep_freed_blocks,
+    make_peaks_predictable,
+)
 from anybatch.stream import Stream
 from anybatch.stream.limits import limit_of as stream_limit
 from anybatch.train.backends import backend_of
@@ -85,6 +91,13 @@ def limit_of(memory: str | int | None) -> int:
     orders = received_orders()
     bounds = [allowance().limit_bytes, orders and orders.limit_bytes, memory and parse_size(memory)]
     return min(bound for bound in bounds if bound)
+
+
+def spare_bytes(planned: Plan) -> int:
+    """Return what training as planned leaves of its limit; a part of what is free where there is no limit."""
+    if planned.limit_bytes is None or planned.predicted_peak_bytes is None:
+        return cacheable_bytes() // 4
+    return max(0, planned.limit_bytes - round(planned.predicted_peak_bytes * KEPT_FACTOR))
 
 
 def measured(

@@ -79,8 +79,10 @@ class _OwnRows(Iterator[Part]):
     def __init__(self, stream: Stream, share: Slice, most: int, epoch: int) -> None:
         stage = stream._stage  # noqa: SLF001
         batches = _batches_in(stage)
-        self._whole = stream.parts(WHOLE, epoch=epoch)
-        self._own = Stream(_with_batches(stage, _dealt(batches, share))).parts(most, epoch=epoch)
+        self._whole = stream.parts(WHOLE, epoch=epoch, swept_bytes=0)
+        self._own = Stream(_with_batches(stage, _dealt(batches, share))).parts(
+            most, epoch=epoch, swept_bytes=0
+        )
         self._share = share
         self._size = batches.size
         records = _records(batches)
@@ -137,7 +139,7 @@ class _EveryRow(Iterator[Part]):
     """Reads all records, and keeps this worker's rows."""
 
     def __init__(self, stream: Stream, share: Slice, most: int, epoch: int) -> None:
-        self._whole = stream.parts(min(WHOLE, most * share.count), epoch=epoch)
+        self._whole = stream.parts(min(WHOLE, most * share.count), epoch=epoch, swept_bytes=0)
         self._share = share
         self._seen = 0
 

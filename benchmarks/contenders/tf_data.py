@@ -67,9 +67,9 @@ def best_shuffled(job: Job) -> BatchAttempt:
     return _shuffled(job, SHUFFLE_RECORDS)
 
 
-def best_shuffled_1000(job: Job) -> BatchAttempt:
+def best_shuffled_300(job: Job) -> BatchAttempt:
     """Do the same with a buffer that fits into little memory where records are large."""
-    return _shuffled(job, SHUFFLE_RECORDS // 10)
+    return _shuffled(job, 300)
 
 
 def _shuffled(job: Job, buffer_records: int) -> BatchAttempt:

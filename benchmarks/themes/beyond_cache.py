@@ -24,7 +24,7 @@ THEME = Theme(
             "150 KB raw images and a label",
             "images_10k",
             "records",
-            (*contenders("tf.data best, shuffled in 1,000"), *OURS),
+            (*contenders("tf.data best, shuffled in 300"), *OURS),
             batch=64,
             cache="third",
             check="before",

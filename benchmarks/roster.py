@@ -32,7 +32,7 @@ CONTENDERS: dict[str, Contender] = {
             "tf_data:best_shuffled_300",
             "peer",
             "any_order",
-            "shuffle(300): with 1,000 images it is killed here",
+            "shuffle(300): 10,000 images would not fit",
         ),
         Contender(
             "Grain", "grain_records:in_order", "peer", "any_order", "no checksums", "grain", quick=False

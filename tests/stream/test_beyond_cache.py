@@ -145,7 +145,7 @@ def test_a_part_of_what_is_free_is_used_unless_a_limit_is_named(shards, monkeypa
     for stream in (data, data.limit_memory("64MiB")):
         next(iter(stream))
         stream.parts(8, swept_bytes=7).__next__()
-    assert told.allowed == [300, 7, None, 7]
+    assert told.allowed == [450, 7, None, 7]
 
 
 def test_nothing_is_swept_up_after_a_death_for_want_of_memory(shards, monkeypatch):

@@ -12,7 +12,7 @@ from anybatch.stream.run import DEFAULT_LIMIT_BYTES, Run
 from anybatch.stream.stage import HOLDING_WEIGHT, Operation, Stage
 
 _AHEAD = 2
-_SWEPT_PART = 3
+_SWEPT_PART = 2
 """Where nobody has named a limit, no more than this part of what is free goes to reading ahead in sweeps."""
 
 

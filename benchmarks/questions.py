@@ -60,6 +60,7 @@ ADDERS = {"articles' loop": "articles' loop", "Keras accumulation": "Keras"}
 TRAINERS = {"model.fit": "model.fit", "model.fit, except: halve": "except: halve"}
 SHUFFLED = {"tf.data best, shuffled": "tf.data, shuffle(10_000)"}
 FITTERS = {"model.fit, tf.data usual": "model.fit, usual tf.data", "model.fit, tf.data best": "best tf.data"}
+RESIZERS = {"tf.data resize": "tf.data, resize", "tf.data antialias": "antialias=True, as ours"}
 QUESTIONS = (
     Question("100 floats, shuffled", "shuffled", "floats", SHUFFLED, "anybatch shuffled", per_second),
     Question("784 bytes, shuffled", "shuffled", "bytes784", SHUFFLED, "anybatch shuffled", per_second),
@@ -75,6 +76,10 @@ QUESTIONS = (
     Question(
         "page cache cold, 100 floats", "shuffled", "floats_cold", SHUFFLED, "anybatch shuffled", per_second
     ),
+    Question(
+        "page cache cold, 150 KB images", "shuffled", "images_cold", SHUFFLED, "anybatch shuffled", per_second
+    ),
+    Question("512 px JPEG files to 224 px", "jpeg", "to_224", RESIZERS, "anybatch images", per_second),
     Question(
         "a third of the data fits into memory, 100 floats",
         "beyond_cache",

@@ -41,6 +41,7 @@ def story(out):
     return weights, json.loads((out / "history.json").read_text()), diary
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["stream", "dataset"])
 def test_a_run_killed_between_updates_ends_as_one_that_was_not(tmp_path, saving_always, kind):
     from tests.checkpoint import trained

@@ -66,6 +66,7 @@ finally:
 """
 
 
+@pytest.mark.long
 def test_both_read_the_same_records_and_the_command_itself_imports_no_framework(shards):
     options = ["--rounds", "1", "--records", "600", "--batch-size", "64", "--json"]
     ended = subprocess.run(

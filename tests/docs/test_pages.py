@@ -44,6 +44,7 @@ def training_pages(*, codes):
     return [page for page in some if (page.parent.name == "codes") == codes]
 
 
+@pytest.mark.long
 def test_the_blocks_of_pages_that_train_run(tmp_path):
     some = training_pages(codes=False)
     assert len(some) >= 10

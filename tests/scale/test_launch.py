@@ -28,6 +28,7 @@ def assert_alike(file, one_process):
     assert largest_difference(found, {name: one_process[name] for name in found}) < EXACT
 
 
+@pytest.mark.long
 def test_three_workers_make_the_updates_of_one_process(one_process, tmp_path):
     done = launched(tmp_path, 3, tmp_path / "three.npz", *LAWS, "--parts", "4,30,1")
     assert done.code == 0, done
@@ -44,6 +45,7 @@ def test_two_workers_of_a_cluster_that_sets_tf_config_make_them_too(one_process,
     assert_alike(tmp_path / "two.npz", one_process)
 
 
+@pytest.mark.long
 def test_every_sample_counts_once_whoever_dies_and_however_many_go_on(tmp_path):
     """Worker 1 of 2 dies in mid-epoch, worker 1 of 3 in that of another epoch; one process does the rest."""
     epochs, deaths = 4, ["counts:1@7", "counts:1@13"]
@@ -59,6 +61,7 @@ def test_every_sample_counts_once_whoever_dies_and_however_many_go_on(tmp_path):
     assert (results(tmp_path / "killed.npz")["counts/0"] == -epochs).all()
 
 
+@pytest.mark.long
 def test_a_worker_that_never_comes_is_named_in_time(tmp_path):
     """Inside a cluster that sets TF_CONFIG itself, of which only this worker is ever started."""
     addresses = LocalPlaces().addresses(2)

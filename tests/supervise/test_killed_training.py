@@ -2,6 +2,7 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.supervise.killed_training import train
 from tests.supervise.supervised import Told, command, events_of, needs_group
@@ -14,6 +15,7 @@ def trained(file):
         return int(loaded["parts"]), [loaded[name] for name in loaded.files if name != "parts"]
 
 
+@pytest.mark.long
 @needs_group
 def test_a_training_that_the_kernel_kills_is_finished_in_smaller_parts(tmp_path):
     script = tmp_path / SCRIPT.name

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 LIMIT = 92 << 20
 
 
@@ -22,6 +24,7 @@ def told(tmp_path, *arguments, capped=True):
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 def test_a_batch_is_split_to_fit_into_a_device(tmp_path):
     found = told(tmp_path, "92MiB")
     assert found["parts"] == found["parts of fit"] > 1
@@ -32,6 +35,7 @@ def test_a_batch_is_split_to_fit_into_a_device(tmp_path):
     assert 0.9 * found["peak"] <= found["predicted"] <= LIMIT
 
 
+@pytest.mark.long
 def test_without_an_accelerator_its_limit_is_said_to_change_nothing(tmp_path):
     found = told(tmp_path, "92MiB", capped=False)
     assert found["parts"] == 1

@@ -55,3 +55,11 @@ def test_several_parts_pay_for_their_sums():
 def test_where_the_sums_cost_more_than_a_part_saves_nothing_fits():
     peaks = Peaks(whole=PeakModel(100, 10), split=PeakModel(5000, 10))
     assert peaks.part_under(1099, 100) == 0
+
+
+def test_what_parts_take_however_small_they_are_is_counted():
+    peaks = Peaks(whole=PeakModel(100, 10), split=PeakModel(200, 10), least_split_bytes=500)
+    assert peaks.predicted_peak_bytes(4, 64) == 500
+    assert peaks.predicted_peak_bytes(40, 64) == 600
+    assert peaks.predicted_peak_bytes(64, 64) == 740
+    assert (peaks.part_under(499, 64), peaks.part_under(600, 64), peaks.part_under(740, 64)) == (0, 40, 64)

@@ -88,6 +88,21 @@ def test_a_whole_batch_that_was_seen_not_to_fit_tells_the_slope_of_its_parts():
     assert abs(peaks.predicted_peak_bytes(part, 512) - real) < MB
 
 
+def test_a_size_whose_slope_may_be_hidden_is_not_looked_at_before_a_smaller_one():
+    """As measured of two towers: below some hundred rows workspaces hide most of what a row takes."""
+
+    def measure(rows, kind):
+        tried.append(rows)
+        return max(34 * MB + rows * MB // 128, 28 * MB + rows * MB // 21)
+
+    tried = []
+    free = 83 * MB
+    peaks = Search(measure, 4096, free, Probe(1, 34 * MB)).run()
+    assert max(measure(rows, Split.SEVERAL) for rows in list(tried)) <= free
+    assert measure(chosen(peaks, 4096, free), Split.SEVERAL) <= free
+    assert len(set(tried)) <= 5
+
+
 def test_one_sample_that_does_not_fit_is_told():
     peaks, _, _ = searched(64, 100 * MB, fixed=90 * MB, sums=20 * MB, per_sample=MB)
     assert chosen(peaks, 64, 100 * MB) is None

@@ -54,16 +54,22 @@ class Peaks:
 
     whole: PeakModel
     split: PeakModel
+    least_split_bytes: int = 0
+    """What an update in several parts takes however small they are, where sums grow with the batch."""
 
     def part_under(self, limit_bytes: int, batch_size: int) -> int:
         """Return the largest part that fits: the whole batch if it does, else one of several; 0 for none."""
         if self.whole.predicted_peak_bytes(batch_size) <= limit_bytes:
             return batch_size
+        if self.least_split_bytes > limit_bytes:
+            return 0
         return self.split.largest_under(limit_bytes, ceiling=max(1, batch_size - 1))
 
     def predicted_peak_bytes(self, part: int, batch_size: int) -> int:
         """Return the peak of an update of the batch in parts of at most that size."""
-        return (self.whole if part >= batch_size else self.split).predicted_peak_bytes(part)
+        if part >= batch_size:
+            return self.whole.predicted_peak_bytes(part)
+        return max(self.least_split_bytes, self.split.predicted_peak_bytes(part))
 
 
 def fitted(probes: Sequence[Probe]) -> PeakModel:

@@ -105,8 +105,8 @@ def fit(
         gauge=gauge,
     )
     callbacks = keeper.watching(callbacks, session)
-    left = range(model._initial_epoch or initial_epoch, epochs)  # noqa: SLF001
-    _train(session, training, left, callbacks, source.batch_size, validation=validation, company=company)
+    wanted = range(initial_epoch, epochs)
+    _train(session, training, wanted, callbacks, source.batch_size, validation=validation, company=company)
     model.history.plan, model.history.events = session.told(plan), session.events
     return model.history
 
@@ -114,18 +114,19 @@ def fit(
 def _train(
     session: Session,
     training: Epochs,
-    left: range,
+    wanted: range,
     callbacks: Any,
     batch_size: int | None,
     *,
     validation: "_Validation",
     company: Alone,
 ) -> None:
-    """Train the epochs that are left, and call callbacks as Keras does."""
+    """Train the epochs that are wanted and not done yet, and call callbacks as Keras does."""
     model, logs = session.model, None
     model.stop_training = False
     callbacks.on_train_begin()
-    for epoch in left:
+    # the state of a run that goes on comes back when training begins, and says where
+    for epoch in range(model._initial_epoch or wanted.start, wanted.stop):  # noqa: SLF001
         model.reset_metrics()
         callbacks.on_epoch_begin(epoch)
         logs = session.train(training, epoch, callbacks, batch_size)
@@ -133,7 +134,7 @@ def _train(
         callbacks.on_epoch_end(epoch, logs)
         if company.agree(model.stop_training):
             break
-    if left.stop > 0:
+    if wanted.stop > 0:
         session.backend.finalize(model)
     callbacks.on_train_end(logs=logs)
 

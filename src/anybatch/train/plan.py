@@ -156,7 +156,7 @@ def _told(known: Known, source: Source, batch_size: int, held: Held, limit_bytes
     peaks, free_bytes = known.peaks, limit_bytes - held.n_bytes
     part = chosen(peaks, batch_size, free_bytes)
     if part is None:
-        needed = held.n_bytes + peaks.split.predicted_peak_bytes(1)
+        needed = held.n_bytes + peaks.predicted_peak_bytes(1, max(2, batch_size))
         raise OneSampleTooLarge(round(needed / (1 - MARGIN)), limit_bytes)
     peak = Peak(
         n_bytes=held.n_bytes + peaks.predicted_peak_bytes(part, batch_size),

@@ -40,11 +40,14 @@ def held_before(model: Any, memory: Memory) -> Held:
 def known_of(model: Any, source: Source, batch_size: int, memory: Memory, held: Held) -> Known:
     """Return what is known of a model from another time, as far as that reaches; else probe it."""
     part = _first_part(source)
-    key = key_of(model, part, memory.name)
+    # what is put end to end comes to what the batch has, however it is split
+    sums = f" {batch_size}" if backend_of(model).sums_grow(model) else ""
+    key = key_of(model, part, memory.name + sums)
     known = remembered(key)
     if known is not None:
         wanted = chosen(known.peaks, batch_size, memory.limit_bytes - held.n_bytes)
-        if wanted is None or trusted(wanted, known.seen_samples):
+        whole = not sums or wanted == batch_size or known.peaks.least_split_bytes
+        if wanted is None or (whole and trusted(wanted, known.seen_samples)):
             return known
     known = _probed(model, source, memory, part, before_bytes=held.n_bytes)
     left_bytes = max(0, memory.held_bytes() - held.n_bytes)
@@ -70,6 +73,9 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
             start=Probe(start.samples, start.peak_bytes + built_bytes),
         )
         peaks = search.run()
+        part_size = chosen(peaks, search.batch_size, search.free_bytes)
+        if backend.sums_grow(model) and part_size is not None and part_size < search.batch_size:
+            peaks = replace(peaks, least_split_bytes=built_bytes + prober.whole_rise_bytes(part_size))
     exact, notes = prober.about_splitting()
     return Known(peaks, search.seen_samples, backend.sizes(model, part), exact, notes)
 

@@ -15,7 +15,7 @@ from anybatch.handover import Json, read_sealed, write_sealed
 from anybatch.memory import PeakModel, Peaks
 from anybatch.train.plan_uses import Sizes
 
-_FORMAT = 2
+_FORMAT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def remembered(key: str) -> Known | None:
 def _known(found: Json) -> Known:
     layers = tuple((str(name), int(n_bytes)) for name, n_bytes in found["sizes"].pop("layers"))
     return Known(
-        peaks=Peaks(PeakModel(*found["whole"]), PeakModel(*found["split"])),
+        peaks=Peaks(PeakModel(*found["whole"]), PeakModel(*found["split"]), int(found["least_split"])),
         seen_samples=int(found["seen_samples"]),
         sizes=Sizes(**found["sizes"], layers=layers),
         exact=bool(found["exact"]),
@@ -74,6 +74,7 @@ def remember(key: str, known: Known) -> None:
     content: Json = {
         "whole": [whole.fixed_bytes, whole.bytes_per_sample],
         "split": [split.fixed_bytes, split.bytes_per_sample],
+        "least_split": known.peaks.least_split_bytes,
         "seen_samples": known.seen_samples,
         "sizes": asdict(known.sizes),
         "exact": known.exact,

@@ -90,8 +90,25 @@ class Search:
             kind = Split.ONE if part >= self.batch_size else Split.SEVERAL
             if trusted(part, self._seen(kind)):
                 break
-            peaks = self._looked_at(part, kind, peaks)
+            peaks = self._looked_at(self._sure(part, kind), kind, peaks)
         return peaks
+
+    def _sure(self, part: int, kind: Split) -> int:
+        """Return the part, or a smaller one if its peak might be above the limit: workspaces hide a slope.
+
+        That may take one probe more, so it is done while there is one to spare.
+        """
+        if kind is Split.ONE or not self.small or len(self.probes) > MOST_ASCENDING:
+            return part
+        return max(self._seen(kind) + 1, self._doubted(ceiling=part))
+
+    def _doubted(self, *, ceiling: int) -> int:
+        """Return the largest size that fits even if the slope is as steep as it may be."""
+        before, last = self._in_several()[-2:]
+        risen = max(0, last.peak_bytes - before.peak_bytes)
+        steepest = (risen + DOUBT_BYTES) / (last.samples - before.samples)
+        doubted = PeakModel(last.peak_bytes - steepest * last.samples, steepest)
+        return doubted.largest_under(int(self.free_bytes * (1 - MARGIN)), ceiling=ceiling)
 
     def _seen(self, kind: Split) -> int:
         """Return the largest part of one kind that was tried: adding up may cost more for every sample."""
@@ -145,11 +162,7 @@ class Search:
         rows, risen = last.samples, last.peak_bytes - before.peak_bytes
         if rows >= self._half or len(self.probes) == MOST_ASCENDING or rows <= before.samples:
             return None
-        steepest = (max(0, risen) + DOUBT_BYTES) / (rows - before.samples)
-        doubted = PeakModel(last.peak_bytes - steepest * rows, steepest)
-        fitting = doubted.largest_under(
-            int(self.free_bytes * (1 - MARGIN)), ceiling=min(self._half, rows * GROWTH_FACTOR)
-        )
+        fitting = self._doubted(ceiling=min(self._half, rows * GROWTH_FACTOR))
         known = risen >= NOISE_BYTES and fitting < 2 * rows
         return fitting if fitting > rows and not known else None
 

@@ -1,5 +1,6 @@
 """What an update really needs: a few of them made on the user's own model, and everything put back."""
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
@@ -25,6 +26,10 @@ from anybatch.train.transaction import PartSize
 _SMALL_COPY = 16
 UPDATES = 2
 """Slots and workspaces appear late: the second update needs more than the first."""
+MOST_UPDATES, ENOUGH_SECONDS = 6, 0.5
+"""More while they take no time: which operation runs first differs, and with it the peak."""
+SEVERAL = 2
+"""Parts of a probe in several parts: the second one finds the sums of the first."""
 
 
 class RanOut(Exception):
@@ -51,12 +56,22 @@ class Prober:
         return Probe(1, self.rise_bytes(1, several=True))
 
     def rise_bytes(self, rows: int, *, several: bool) -> int:
-        """Return by how much two updates in parts of so many rows raised memory; else raise `RanOut`."""
+        """Return by how much a few updates in parts of so many rows raised memory; else raise `RanOut`."""
+        return self._rise_bytes(rows, SEVERAL if several else 1)
+
+    def whole_rise_bytes(self, rows: int) -> int:
+        """Return the same of updates of a whole batch, in as many parts as it has."""
+        return self._rise_bytes(rows, max(SEVERAL, -(-(self._source.batch_size or rows) // rows)))
+
+    def _rise_bytes(self, rows: int, parts: int) -> int:
         give_back_freed()
         size = self._session.transaction.size = PartSize(rows)
+        start = time.perf_counter()
         with self._memory.watch() as watch:
-            for _ in range(UPDATES):
-                self._update(rows, several)
+            for done in range(MOST_UPDATES):
+                if done >= UPDATES and time.perf_counter() - start > ENOUGH_SECONDS:
+                    break
+                self._update(rows, parts)
         if size.events:
             raise RanOut(rows)
         return max(0, watch.peak_bytes - self._base_bytes)
@@ -66,29 +81,24 @@ class Prober:
         told = self._session.told(Plan(batch_size=2, micro_batch_size=1, parts=2))
         return told.exact, told.notes
 
-    def _update(self, rows: int, several: bool) -> None:
+    def _update(self, rows: int, wanted: int) -> None:
         batches = self._source.open(0, rows)
+        expected = min(rows * wanted, self._source.batch_size or rows)
         try:
-            parts = list(self._some(next(batches), rows, several))
-            self._session.transaction.update(iter(parts), sum(map(self._rows, parts)))
+            self._session.transaction.update(self._some(next(batches), rows, wanted), expected)
         finally:
             close = getattr(batches, "close", None)
             if close is not None:
                 close()
 
-    def _some(self, batch: Iterator[Part], rows: int, several: bool) -> Iterator[Part]:
-        """Yield one part or two, cut to so many rows where a batch comes whole; the last one is marked."""
-        wanted = 2 if several else 1
-        columns = [self._cut(part, rows * wanted) for part, _ in islice(batch, wanted)]
-        for number, one in enumerate(columns, 1):
-            yield one, number == len(columns)
+    def _some(self, batch: Iterator[Part], rows: int, wanted: int) -> Iterator[Part]:
+        """Yield so many parts, cut to so many rows where a batch comes whole; the last one is marked."""
+        for number, (part, last) in enumerate(islice(batch, wanted), 1):
+            yield self._cut(part, rows * wanted), last or number == wanted
 
     def _cut(self, columns: Any, rows: int) -> Any:
         backend = self._session.backend
         return columns if backend.row_count(columns) <= rows else backend.rows_between(columns, 0, rows)
-
-    def _rows(self, part: Part) -> int:
-        return int(self._session.backend.row_count(part[0]))
 
 
 @contextmanager

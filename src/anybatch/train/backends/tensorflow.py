@@ -17,7 +17,7 @@ from anybatch.train.backends.tensorflow_devices import (
 from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_between, tensors
 from anybatch.train.backends.tensorflow_findings import Findings, examined
 from anybatch.train.backends.tensorflow_progress import with_progress
-from anybatch.train.backends.tensorflow_sizes import sizes, variables_bytes
+from anybatch.train.backends.tensorflow_sizes import sizes, sums_grow, variables_bytes
 from anybatch.train.backends.tensorflow_steps import Steps
 from anybatch.train.backends.tensorflow_tape import LossParts
 from anybatch.train.backends.tensorflow_terms import predictions
@@ -49,6 +49,7 @@ __all__ = [
     "rows_between",
     "sizes",
     "source",
+    "sums_grow",
     "tensors",
     "unpacked",
     "validates",

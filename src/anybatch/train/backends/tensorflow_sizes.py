@@ -42,6 +42,11 @@ def sizes(model: Any, part: Any) -> Sizes:
     )
 
 
+def sums_grow(model: Any) -> bool:
+    """Return whether gradients are summed over parts by putting slices of them end to end."""
+    return bool(_embeddings(model))
+
+
 def variables_bytes(model: Any) -> int:
     """Return what weights and slots take, as far as they exist."""
     return _together(model.weights) + _slots_bytes(model)

@@ -80,7 +80,7 @@ test: $(SETUP) ## Run every check that has to pass: lint, Rust tests, documentat
 	@$(MAKE) --no-print-directory test-python
 
 .PHONY: test-rust
-test-rust: $(BUILD) ## Run the tests of the Rust core
+test-rust: $(SETUP) ## Run the tests of the Rust core
 	$(call say,"Running the Rust tests")
 	@cargo test --profile quick --locked --quiet -p anybatch-core
 

@@ -2,6 +2,9 @@
 
 import pytest
 
+collect_ignore = ["conftest.py"]
+"""There are no examples in it, and its name is not the only one of its kind."""
+
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,10 +1,11 @@
+import gc
 import pickle
 
 import numpy as np
 import pytest
 
 import anybatch as ab
-from anybatch.memory import PeakWatch, held, make_peaks_predictable
+from anybatch.memory import PeakWatch, give_back_freed, held, make_peaks_predictable
 from anybatch.train import probe
 from anybatch.train.plan import plan
 from anybatch.train.plan_memory import key_of
@@ -18,6 +19,9 @@ BATCH = 256
 def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     make_peaks_predictable()
+    # what tests before have left would be used again, and a batch would seem to need less
+    gc.collect()
+    give_back_freed()
 
 
 @pytest.fixture

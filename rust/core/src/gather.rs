@@ -1,9 +1,7 @@
 //! Many records into one batch: read, check, decode. Neighbours on disk are read together.
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use crate::buffer::{Bytes, Pool};
 use crate::column::Column;
@@ -17,27 +15,16 @@ use crate::scattered;
 use crate::schema::Schema;
 use crate::warm::Warmer;
 
+mod ahead;
 mod large;
+mod pace;
 mod small;
+
+use ahead::Asked;
+use pace::Pace;
 
 /// What one read takes at most, unless a single record is larger: stays in the processor's cache.
 const READ_BYTES: u64 = 256 << 10;
-/// Records that the system is asked for ahead of being read, when storage is slower than memory.
-const IN_FLIGHT: usize = 512;
-/// Asked for ahead, records come fast from any storage: only after so many batches is one read without asking,
-/// which tells whether the page cache holds them by now.
-const COLD_BATCHES: u32 = 64;
-/// So many grains that were asked for are remembered: those of a window or two.
-const MOST_ASKED: usize = 16 << 10;
-/// No read out of the page cache takes as long as this, nor do so many bytes of it take a nanosecond.
-const SLOW_READ: Duration = Duration::from_micros(20);
-const SLOW_BYTES_PER_NS: u64 = 2;
-
-/// So many reads of a batch tell whether storage is slow.
-const TELLING: u32 = 16;
-
-/// So many batches have to come as fast as from the page cache before small records are fetched many at a time.
-const TRUSTED_BATCHES: u32 = 2;
 /// Records that lie together in larger numbers are read together.
 const FEW: usize = 3;
 
@@ -139,61 +126,13 @@ pub struct Workspace {
     decoder: Decoder,
     block: Vec<u8>,
     files: AtHand,
-    /// A batch had to wait for storage: so many more have their records fetched ahead.
-    cold_batches: u32,
-    /// Those of the present batch.
-    reads: Reads,
-    /// How many batches in a row had not to wait, and were not fetched ahead.
-    warm_batches: u32,
-    /// Grains that were asked for: once is enough for all batches of a window.
-    asked: HashSet<(usize, u64)>,
-    /// How many batches they were remembered for.
-    since_asked: u32,
+    pace: Pace,
+    asked: Asked,
     /// Where small records from all over the files come together.
     together: scattered::Room,
     /// Where the last record's large value was: most likely where the next one's is.
     layout: Option<large::Layout>,
     familiar: Familiar,
-}
-
-impl Workspace {
-    /// Draw conclusions from whether the last batch had to wait for storage.
-    fn note(&mut self, slow: bool) {
-        let asked = self.cold_batches > 0;
-        self.cold_batches = if slow { COLD_BATCHES } else { self.cold_batches.saturating_sub(1) };
-        self.warm_batches = if slow || asked { 0 } else { self.warm_batches.saturating_add(1) };
-        self.since_asked = self.since_asked.saturating_add(1);
-        if slow && self.since_asked > COLD_BATCHES {
-            // what was fetched may be gone again
-            self.asked.clear();
-            self.since_asked = 0;
-        }
-    }
-}
-
-/// How long the reads of a batch took together.
-#[derive(Debug, Default)]
-struct Reads {
-    count: u32,
-    bytes: u64,
-    spent: Duration,
-}
-
-impl Reads {
-    /// The result of something that reads so many bytes by so many reads.
-    fn timed<T>(&mut self, count: usize, bytes: usize, read: impl FnOnce() -> T) -> T {
-        let start = Instant::now();
-        let result = read();
-        self.spent += start.elapsed();
-        self.count = self.count.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
-        self.bytes = self.bytes.saturating_add(bytes as u64);
-        result
-    }
-
-    fn were_slow(&self) -> bool {
-        let bytes = Duration::from_nanos(self.bytes / SLOW_BYTES_PER_NS);
-        self.spent > SLOW_READ * self.count + bytes
-    }
 }
 
 impl Gather {
@@ -213,19 +152,18 @@ impl Gather {
         };
         let large = self.schema.as_deref().and_then(|schema| Some((schema, schema.large_raw()?)));
         let mut rest = &job.places[..];
-        let mut ahead = 0;
-        space.reads = Reads::default();
+        space.pace.batch_begins();
+        space.asked.batch_begins();
         let windowed = self.fetch_bytes > 0;
-        let mut ask = windowed || space.cold_batches > 0;
-        let mapped = (windowed || space.warm_batches >= TRUSTED_BATCHES) && self.files.maps.are_there();
+        let mut ask = windowed || space.pace.is_cold();
+        let mapped = (windowed || space.pace.is_warm()) && self.files.maps.are_there();
         while let Some((first, _)) = rest.split_first() {
-            if !ask && space.reads.count >= TELLING && space.reads.were_slow() {
+            if !ask && space.pace.began_slowly() {
                 ask = true;
-                self.slow();
+                self.warm_up();
             }
             if ask {
-                let at = job.places.len() - rest.len();
-                ahead = self.fetch_ahead(&job.places, ahead.max(at), at + IN_FLIGHT, &mut space.asked);
+                self.ask_ahead(&job.places, job.places.len() - rest.len(), &mut space.asked);
             }
             let adjoining = run_length(rest);
             let (group, after) =
@@ -244,58 +182,17 @@ impl Gather {
             rest = after;
         }
         space.files.clear();
-        let slow = space.reads.were_slow();
-        space.note(slow);
+        let slow = space.pace.batch_ended();
+        space.asked.batch_ended(slow);
         if slow {
-            self.slow();
+            self.warm_up();
         }
         Ok(batch)
     }
 
-    fn slow(&self) {
+    /// Storage is slow: have all of the data brought in, where that helps.
+    fn warm_up(&self) {
         self.warmer.iter().for_each(Warmer::begin);
-    }
-
-    /// Have the records `from..to` of a job fetched while others are decoded; how far that got.
-    fn fetch_ahead(
-        &self,
-        places: &[Place],
-        from: usize,
-        to: usize,
-        asked: &mut HashSet<(usize, u64)>,
-    ) -> usize {
-        let to = to.min(places.len());
-        let missing = places.get(from..to).unwrap_or_default().iter().filter(|place| place.held_at.is_none());
-        for place in missing {
-            let (from, to) = self.to_ask(place, asked);
-            if from < to
-                && let Ok(file) = self.files.get(place.shard)
-            {
-                files::fetch_ahead(&file, from, to - from);
-            }
-        }
-        to.max(from)
-    }
-
-    /// From where to where a record's grains were not asked for before.
-    fn to_ask(&self, place: &Place, asked: &mut HashSet<(usize, u64)>) -> (u64, u64) {
-        let Extent { offset: mut from, end: mut to } = place.extent;
-        let grain = self.fetch_bytes;
-        if grain == 0 {
-            return (from, to);
-        }
-        if asked.len() > MOST_ASKED {
-            asked.clear();
-        }
-        (from, to) = (from / grain * grain, to.next_multiple_of(grain));
-        while from < to && !asked.insert((place.shard, from)) {
-            from += grain;
-        }
-        let mut behind = from + grain;
-        while behind < to && asked.insert((place.shard, behind)) {
-            behind += grain;
-        }
-        (from, behind.min(to))
     }
 
     fn add_run(
@@ -306,10 +203,10 @@ impl Gather {
         batch: &mut Batch,
         space: &mut Workspace,
     ) -> Result<()> {
-        let Workspace { block, files, decoder, familiar, reads, .. } = space;
+        let Workspace { block, files, decoder, familiar, pace, .. } = space;
         let frames = match first.held_at {
             Some(at) => held.get(at..).unwrap_or_default(),
-            None => self.read(run, block, files, reads)?,
+            None => self.read(run, block, files, pace)?,
         };
         for place in run {
             let from = usize::try_from(place.extent.offset - first.extent.offset).unwrap_or(usize::MAX);
@@ -392,7 +289,7 @@ impl Gather {
         run: &[Place],
         block: &'a mut Vec<u8>,
         at_hand: &mut AtHand,
-        reads: &mut Reads,
+        pace: &mut Pace,
     ) -> Result<&'a [u8]> {
         let (Some(first), Some(last)) = (run.first(), run.last()) else {
             return Ok(&[]);
@@ -404,7 +301,7 @@ impl Gather {
         let file = at_hand.get(&self.files, first.shard)?;
         let path = self.files.path(first.shard);
         let into = &mut block[..bytes];
-        reads.timed(1, bytes, || files::read_at(file, path, into, first.extent.offset))?;
+        pace.timed(1, bytes, || files::read_at(file, path, into, first.extent.offset))?;
         Ok(&block[..bytes])
     }
 

@@ -60,10 +60,10 @@ impl Gather {
         let mut values = std::mem::take(&mut column.values);
         let kept = values.as_slice()[row - lead..].to_vec();
         let frame = values.memory(row - lead, frame_bytes);
-        let Workspace { files: at_hand, reads, .. } = space;
+        let Workspace { files: at_hand, pace, .. } = space;
         let read = at_hand.get(&self.files, place.shard).and_then(|file| {
             let (path, offset) = (self.path(place), place.extent.offset);
-            reads.timed(1, frame_bytes, || files::read_at(file, path, frame, offset))
+            pace.timed(1, frame_bytes, || files::read_at(file, path, frame, offset))
         });
         let decoded = read.map(|()| {
             let data = checked(frame, &mut space.familiar).map_err(|reason| reason.to_string())?;

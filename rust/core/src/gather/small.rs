@@ -27,7 +27,7 @@ impl Gather {
         batch: &mut Batch,
         space: &mut Workspace,
     ) -> Result<bool> {
-        let Workspace { files, together, decoder, familiar, reads, .. } = space;
+        let Workspace { files, together, decoder, familiar, pace, .. } = space;
         let mut stretches = Stretches::of(&self.files.maps, group.len());
         for place in group {
             let file = files.get(&self.files, place.shard)?;
@@ -36,7 +36,7 @@ impl Gather {
             }
         }
         let bytes = group.iter().map(bytes_of).sum();
-        let Some(mut frames) = reads.timed(group.len(), bytes, || together.brought_together(&stretches))
+        let Some(mut frames) = pace.timed(group.len(), bytes, || together.brought_together(&stretches))
         else {
             return Ok(false);
         };
@@ -63,7 +63,8 @@ mod tests {
     use crate::error::Error;
     use crate::files::{self, Files};
     use crate::frame;
-    use crate::gather::{Job, OnCorrupt, TRUSTED_BATCHES};
+    use crate::gather::pace::Pace;
+    use crate::gather::{Job, OnCorrupt};
     use crate::index::Extent;
 
     const COUNT: u64 = 1000;
@@ -101,7 +102,7 @@ mod tests {
     }
 
     fn trusting() -> Workspace {
-        Workspace { warm_batches: TRUSTED_BATCHES, ..Workspace::default() }
+        Workspace { pace: Pace::warm(), ..Workspace::default() }
     }
 
     #[test]

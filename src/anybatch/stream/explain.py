@@ -74,7 +74,7 @@ def _warnings(stage: Stage) -> Iterator[str]:
     if in_files > cached:
         yield (
             f"random reads will bind: the shards hold {size(in_files)}, and memory can keep {size(cached)} "
-            "of them at hand, so the files are read many times over; a larger limit_memory makes that fewer, "
+            "of them at hand; small records are swept up in fewer passes with a larger limit_memory, "
             'shuffle(window="256MiB") reads neighbours together, and '
             "`anybatch reshard --shuffle` shuffles once and for all"
         )

@@ -40,20 +40,25 @@ def held_before(model: Any, memory: Memory) -> Held:
 def known_of(model: Any, source: Source, batch_size: int, memory: Memory, held: Held) -> Known:
     """Return what is known of a model from another time, as far as that reaches; else probe it."""
     part = _first_part(source)
+    grows = backend_of(model).sums_grow(model)
     # what is put end to end comes to what the batch has, however it is split
-    sums = f" {batch_size}" if backend_of(model).sums_grow(model) else ""
-    key = key_of(model, part, memory.name + sums)
+    key = key_of(model, part, f"{memory.name} {batch_size}" if grows else memory.name)
     known = remembered(key)
     if known is not None:
         wanted = chosen(known.peaks, batch_size, memory.limit_bytes - held.n_bytes)
-        whole = not sums or wanted == batch_size or known.peaks.least_split_bytes
-        if wanted is None or (whole and trusted(wanted, known.seen_samples)):
+        if wanted is None or _reaches(known, wanted, batch_size, grows=grows):
             return known
     known = _probed(model, source, memory, part, before_bytes=held.n_bytes)
     left_bytes = max(0, memory.held_bytes() - held.n_bytes)
     _BEFORE.setdefault(model, {})[memory.name] = replace(held, left_bytes=left_bytes)
     remember(key, known)
     return known
+
+
+def _reaches(known: Known, wanted: int, batch_size: int, *, grows: bool) -> bool:
+    """Return whether what is known says enough of parts of that size."""
+    committed = not grows or wanted == batch_size or known.peaks.least_split_bytes > 0
+    return committed and trusted(wanted, known.seen_samples)
 
 
 def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_bytes: int) -> Known:

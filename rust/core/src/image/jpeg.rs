@@ -30,8 +30,8 @@ use super::{Pixels, Read, check_size};
 const MOST_SCANS: usize = 100;
 /// All coefficients of a progressive image are held until the last scan.
 const MOST_COEFFICIENT_BYTES: usize = 256 << 20;
-/// Huffman tables with what is made ready of them.
-const TABLE_BYTES: usize = 128 << 10;
+/// Eight Huffman tables with what is made ready of them, and what is small.
+const TABLE_BYTES: usize = 8 * huffman::Table::BYTES + (32 << 10);
 
 pub fn is_jpeg(file: &[u8]) -> bool {
     file.starts_with(&[0xff, SOI, 0xff])

@@ -3,8 +3,8 @@
 use super::bits::Bits;
 use crate::image::Read;
 
-/// Codes of up to so many bits are found at one look. Two tables of this size fit into the fastest cache.
-const LOOK: u32 = 10;
+/// Codes of up to so many bits are found at one look. With one more, tables would crowd the fastest cache out.
+const LOOK: u32 = 11;
 const SPAN: usize = 1 << LOOK;
 /// How far an end of block leads: behind every place that a run of zeros leads to, be it beyond the block.
 pub const END: usize = 80;
@@ -56,7 +56,7 @@ impl Skip {
 
     #[inline(always)]
     pub fn bits(self) -> u32 {
-        u32::from(self.0 & 15)
+        u32::from(self.0 & 31)
     }
 
     #[inline(always)]
@@ -64,9 +64,10 @@ impl Skip {
         usize::from(self.0 >> 8)
     }
 
+    /// 1 if they are the last of their block, else 0.
     #[inline(always)]
-    pub fn ends(self) -> bool {
-        self.0 & 16 != 0
+    pub fn ends(self) -> usize {
+        usize::from(self.0 >> 5 & 1)
     }
 }
 
@@ -130,6 +131,9 @@ impl Default for Table {
 }
 
 impl Table {
+    /// What one takes, nearly.
+    pub const BYTES: usize = SPAN * (size_of::<Code>() + size_of::<Pair>() + size_of::<Skip>());
+
     /// Make the table of how many codes there are of each length, 16 numbers, and their symbols.
     pub fn define(&mut self, definition: &[u8]) -> Read<()> {
         self.defined = true;
@@ -222,16 +226,21 @@ impl Table {
         )
     }
 
+    /// As many codes as can be seen. What follows the last of them need not be: it is not looked at.
     fn skip_at(&self, mut bits: Bits<'_>) -> Skip {
-        let (mut used, mut places, mut ends) = (0, 0, 0);
-        while let Some((more, run, _)) = self.whole_step(&bits, LOOK - used)
-            && ends == 0
-        {
-            bits.skip(more);
-            used += more;
-            (places, ends) = if run < END { (places + run + 1, 0) } else { (places, 16) };
+        let (mut used, mut places, mut ends) = (0, 0, false);
+        while used < LOOK && !ends {
+            let code = self.codes[bits.peek::<LOOK>() as usize];
+            if code.bits() == 0 || used + code.bits() > LOOK {
+                break;
+            }
+            let (run, size) = code.run_and_size();
+            bits.skip(code.bits() + size);
+            used += code.bits() + size;
+            ends = run >= END;
+            places += if ends { 0 } else { run + 1 };
         }
-        if used == 0 { Skip::default() } else { Skip((places as u16) << 8 | ends | used as u16) }
+        Skip((places as u16) << 8 | u16::from(ends) << 5 | used as u16)
     }
 
     /// A code and its value, if they take no more than `most` bits: bits, zeros that come first, value.
@@ -346,9 +355,10 @@ mod tests {
     fn one_look_skips_what_nobody_needs() {
         let mut entropy = Entropy::default();
         for (text, used, advance, ends) in [
-            ("0 1 0 1 0 0 0 1 0 1 0 1", 10, 5, false),
-            ("0 1 10 01 110 0 1", 9, 3, true),
-            ("1110 10 11 0 1", 10, 19, false),
+            ("0 1 0 1 0 0 0 1 0 1 0 1", 12, 6, 0),
+            ("0 1 10 01 110 0 1", 9, 3, 1),
+            ("1110 10 11 0 1 10 01", 10, 19, 0),
+            ("0 1 0 1 1110 10 01", 12, 20, 0),
         ] {
             bits_of(&mut entropy, text);
             let mut bits = entropy.stretch(0).unwrap();

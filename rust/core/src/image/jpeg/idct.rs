@@ -78,11 +78,10 @@ pub fn eight_by_eight<const IN: usize>(
     plane: &mut [u8],
     stride: usize,
 ) {
+    let restored = restored(block, quants);
     let mut columns = [[0; 8]; 8];
     for lane in 0..8 {
-        let column = from_fn(|row| {
-            if row < IN { times(i32::from(block[row * 8 + lane]), quants[row * 8 + lane]) } else { 0 }
-        });
+        let column = from_fn(|row| if row < IN { restored[row * 8 + lane] } else { 0 });
         let done = eight::<FIRST_PASS>(column);
         for (row, value) in done.into_iter().enumerate() {
             columns[row][lane] = value;
@@ -98,6 +97,13 @@ pub fn eight_by_eight<const IN: usize>(
         }
     }
     put(&turned(&rows), plane, stride);
+}
+
+/// The coefficients as they were before they were made small: a loop of its own, as one with the transform
+/// is not turned into vector instructions.
+#[inline(always)]
+fn restored(block: &[i16; 64], quants: &[i32; 64]) -> [i32; 64] {
+    from_fn(|at| times(i32::from(block[at]), quants[at]))
 }
 
 #[inline(always)]

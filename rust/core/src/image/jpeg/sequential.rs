@@ -9,6 +9,11 @@ use crate::image::Read;
 
 /// So far two coefficients may be read at a time: a run of 15 zeros does not lead out of the block.
 const PAIRS_END: usize = 64 - 16;
+/// The 56 bits of one refill are enough for so many looks at two coefficients, or for all but one of them and
+/// a coefficient that takes 31 bits.
+const LOOKS: usize = 3;
+/// They are enough to pass over coefficients so often, or to read one.
+const SKIPS: usize = 2;
 
 pub struct Sequential {
     predictions: [i32; 4],
@@ -54,45 +59,71 @@ impl Blocks for Sequential {
 /// not exist, or a run beyond the block.
 #[inline(always)]
 fn read_ac(bits: &mut Bits<'_>, table: &Table, needed: usize, block: &mut [i16; 256]) -> Option<usize> {
-    let mut put = |at: usize, value: i16| block[usize::from(PLACES[at & 255])] = value;
-    let mut at = 1;
-    while at < needed.min(PAIRS_END) {
-        bits.refill();
-        let pair = table.pair(bits);
-        if pair.is_some() {
-            let ((first, value), (second, other)) = (pair.first(), pair.second());
-            bits.skip(pair.bits());
-            put(at + first, value);
-            put(at + second, other);
-            at += pair.advance();
-        } else {
-            let (run, value) = table.step(bits);
-            put(at + run, value);
-            at += run + 1;
-        }
-    }
+    let mut at = read_pairs(bits, table, needed.min(PAIRS_END), block);
     while at < needed {
         bits.refill();
         let (run, value) = table.step(bits);
-        put(at + run, value);
+        put(block, at + run, value);
         at += run + 1;
     }
-    while at < 64 {
-        bits.refill();
-        let skip = table.skip(bits);
-        if skip.is_some() && at + skip.advance() < 64 {
-            bits.skip(skip.bits());
-            at += skip.advance();
-            if skip.ends() {
-                return Some(at);
-            }
-        } else {
-            at += table.step(bits).0 + 1;
-        }
-    }
-    match at {
+    match pass_over(bits, table, at) {
         64 => Some(64),
-        END..=NOWHERE => at.checked_sub(END + 1),
+        at @ END..=NOWHERE => at.checked_sub(END + 1),
         _ => None,
     }
+}
+
+#[inline(always)]
+fn put(block: &mut [i16; 256], at: usize, value: i16) {
+    block[usize::from(PLACES[at & 255])] = value;
+}
+
+/// Read coefficients up to `end`, two at a time where their codes are short; where to go on.
+#[inline(always)]
+fn read_pairs(bits: &mut Bits<'_>, table: &Table, end: usize, block: &mut [i16; 256]) -> usize {
+    let mut at = 1;
+    while at < end {
+        bits.refill();
+        for _ in 0..LOOKS {
+            let pair = table.pair(bits);
+            if !pair.is_some() {
+                let (run, value) = table.step(bits);
+                put(block, at + run, value);
+                at += run + 1;
+                break;
+            }
+            let ((first, value), (second, other)) = (pair.first(), pair.second());
+            bits.skip(pair.bits());
+            put(block, at + first, value);
+            put(block, at + second, other);
+            at += pair.advance();
+            if at >= end {
+                break;
+            }
+        }
+    }
+    at
+}
+
+/// Pass over what is left of a block and nobody needs; where that leads: an end of block as it was written.
+#[inline(always)]
+fn pass_over(bits: &mut Bits<'_>, table: &Table, mut at: usize) -> usize {
+    while at < 64 {
+        bits.refill();
+        for look in 0..SKIPS {
+            let skip = table.skip(bits);
+            if !skip.is_some() || at + skip.advance() + skip.ends() > 64 {
+                if look == 0 {
+                    at += table.step(bits).0 + 1;
+                }
+                break;
+            }
+            bits.skip(skip.bits());
+            at += skip.advance();
+            if skip.ends() > 0 {
+                return at + END + 1;
+            }
+        }
+    }
+    at
 }

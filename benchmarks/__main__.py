@@ -53,6 +53,9 @@ def arguments() -> argparse.Namespace:
         help="small data, fewer cases and contenders, 2 rounds: minutes, not hours",
     )
     parser.add_argument("--theme", action="extend", nargs="+", choices=THEMES, help="default: all themes")
+    parser.add_argument(
+        "--case", action="append", default=[], metavar="NAME", help="only these cases, in results of their own"
+    )
     parser.add_argument("--rounds", type=positive, help="timed rounds per contender (default 5, quick 2)")
     parser.add_argument(
         "--without", action="append", default=[], metavar="NAME", help="leave a contender out"
@@ -73,13 +76,18 @@ def positive(text: str) -> int:
 def run_theme(name: str, chosen: argparse.Namespace) -> int:
     """Run one theme, show and write its results, and return its exit code."""
     theme, machine = load_theme(name), fingerprint()
-    if not theme.sized(quick=chosen.quick):
+    cases = theme.sized(quick=chosen.quick)
+    if not cases:
         print(f"{name}: at full size only", file=sys.stderr)
         return 0
+    wanted = [case for case in cases if not chosen.case or case.name in chosen.case]
+    if not wanted:
+        there = ", ".join(case.name for case in cases)
+        print(f"{name}: none of its cases is called {' or '.join(chosen.case)}; it has {there}", file=sys.stderr)
+        return 2
     machine["quick"] = chosen.quick
-    cases = (case.without(chosen.without) for case in theme.sized(quick=chosen.quick))
-    results = [run_one(theme.name, case, chosen) for case in cases]
-    stem = f"{name}-quick" if chosen.quick else name
+    results = [run_one(theme.name, case.without(chosen.without), chosen) for case in wanted]
+    stem = "-".join([name, *(["quick"] if chosen.quick else []), *chosen.case])
     report.show(theme, results, machine)
     report.write_lines(chosen.out / f"{stem}.jsonl", theme, results, machine)
     draw(chosen.out / f"{stem}.svg", theme, results)

@@ -20,7 +20,6 @@ pub enum Jumps {
 }
 
 /// What is known of a pass.
-#[derive(Debug)]
 pub struct Pass<'a> {
     pub jumps: Jumps,
     pub numbering: &'a Numbering,
@@ -30,6 +29,8 @@ pub struct Pass<'a> {
     pub at_a_time: u64,
     /// What the page cache can hold, as far as anybody knows.
     pub cached_bytes: Option<u64>,
+    /// Tells whether data is not in memory and comes so fast from storage that it need not be.
+    pub is_cold_and_fast: &'a dyn Fn() -> bool,
     /// What the stream may hold, and how much of it for records that are swept up ahead.
     pub limit_bytes: usize,
     pub swept_bytes: usize,
@@ -53,9 +54,20 @@ impl Pass<'_> {
             (Jumps::Anywhere, Some(cached)) if self.numbering.file_bytes() > cached => {
                 Access { swept: self.shares(), ..plain }
             }
-            (Jumps::Anywhere, Some(cached)) => Access { warmed: self.will_stay_in(cached), ..plain },
+            (Jumps::Anywhere, Some(cached)) => {
+                match self.shares().filter(|shares| shares.apart && self.comes_past_cache()) {
+                    Some(shares) => Access { swept: Some(shares), ..plain },
+                    None => Access { warmed: self.will_stay_in(cached), ..plain },
+                }
+            }
             _ => plain,
         }
+    }
+
+    /// Whether records are better read past the page cache although that has room for them: filling it with
+    /// large ones takes longer than reading them.
+    fn comes_past_cache(&self) -> bool {
+        self.left >= self.numbering.records() / WORTH_IT && (self.is_cold_and_fast)()
     }
 
     /// Whether most of the data is needed, and there will be room for it in the page cache.
@@ -86,29 +98,33 @@ mod tests {
     const RECORDS: u64 = 100_000;
     const RECORD_BYTES: u64 = 400;
 
-    fn numbering() -> Numbering {
+    fn numbering(record_bytes: u64) -> Numbering {
         let mut index = Builder::default();
         for number in 0..RECORDS {
-            index.whole(Extent { offset: number * RECORD_BYTES, end: (number + 1) * RECORD_BYTES }, true);
+            index.whole(Extent { offset: number * record_bytes, end: (number + 1) * record_bytes }, true);
         }
-        let size = RECORDS * RECORD_BYTES;
+        let size = RECORDS * record_bytes;
         let print = Fingerprint { size, modified_s: 0, modified_ns: 0, ends: 0 };
         Numbering::new(vec![Arc::new(index.finish(print, Compression::None, size))]).unwrap()
     }
 
     fn access(jumps: Jumps, left: u64, cached_bytes: Option<u64>, limit_bytes: usize) -> Access {
-        let numbering = numbering();
+        Pass { jumps, left, cached_bytes, limit_bytes, ..pass(&numbering(RECORD_BYTES)) }.access()
+    }
+
+    /// All of the data in random order, with more than enough memory.
+    fn pass(numbering: &Numbering) -> Pass<'_> {
         Pass {
-            jumps,
-            numbering: &numbering,
+            jumps: Jumps::Anywhere,
+            numbering,
             schema: None,
-            left,
+            left: RECORDS,
             at_a_time: 512,
-            cached_bytes,
-            limit_bytes,
-            swept_bytes: limit_bytes,
+            cached_bytes: Some(1 << 40),
+            is_cold_and_fast: &|| true,
+            limit_bytes: 1 << 30,
+            swept_bytes: 1 << 30,
         }
-        .access()
     }
 
     #[test]
@@ -131,5 +147,17 @@ mod tests {
         // too few to come, or too little memory for many batches
         assert_eq!(access(Jumps::Anywhere, 500, Some(20 << 20), 1 << 26), Access::default());
         assert_eq!(access(Jumps::Anywhere, RECORDS, Some(20 << 20), 1 << 20), Access::default());
+    }
+    #[test]
+    fn large_records_are_read_past_the_page_cache_where_storage_is_fast() {
+        let large = numbering(150_000);
+        let all = pass(&large).access();
+        assert!(all.swept.is_some_and(|shares| shares.apart) && !all.warmed);
+        let slow = Pass { is_cold_and_fast: &|| false, ..pass(&large) };
+        assert_eq!(slow.access(), Access { warmed: true, ..Access::default() });
+        let few = Pass { left: 1000, ..pass(&large) };
+        assert_eq!(few.access(), Access::default());
+        let beyond = Pass { cached_bytes: Some(1 << 30), is_cold_and_fast: &|| false, ..pass(&large) };
+        assert!(beyond.access().swept.is_some_and(|shares| shares.apart));
     }
 }

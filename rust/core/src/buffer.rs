@@ -7,8 +7,8 @@ use memmap2::MmapMut;
 
 pub const ALIGNMENT: usize = 64;
 /// From this size on memory comes straight from the system: it costs nothing until it is touched, and
-/// goes back at once when it is dropped, which an allocator's does not.
-const FROM_SYSTEM: usize = 256 << 10;
+/// goes back at once when it is dropped, which an allocator's does not. It begins where a page does.
+pub const FROM_SYSTEM: usize = 256 << 10;
 
 #[derive(Debug)]
 enum Memory {

@@ -130,6 +130,9 @@ fn opened(path: &Path, flags: OFlags) -> std::io::Result<(File, Metadata)> {
     Ok((file, meta))
 }
 
+/// Reads past the page cache begin and end where blocks do, on any disk.
+pub const BLOCK_BYTES: usize = 4096;
+
 /// Fill `into` from `offset`; a file that ends before is one that was cut meanwhile.
 pub fn read_at(file: &File, path: &Path, into: &mut [u8], offset: u64) -> Result<()> {
     file.read_exact_at(into, offset).map_err(|source| match source.kind() {
@@ -283,6 +286,29 @@ impl AtHand {
     /// Let go of all, so that the next batch asks whether they are still what they were.
     pub fn clear(&mut self) {
         self.0.clear();
+    }
+}
+
+/// Files open past the page cache for one thread.
+#[derive(Debug, Default)]
+pub struct PastCache(Vec<(usize, File)>);
+
+/// There may be many threads, and files that others have open.
+const MOST_PAST_CACHE: usize = 16;
+
+impl PastCache {
+    pub fn get(&mut self, files: &Files, shard: usize) -> Result<&File> {
+        let at = match self.0.iter().position(|(held, _)| *held == shard) {
+            Some(at) => at,
+            None => {
+                if self.0.len() == MOST_PAST_CACHE {
+                    self.0.clear();
+                }
+                self.0.push((shard, files.past_cache(shard)?));
+                self.0.len() - 1
+            }
+        };
+        Ok(&self.0[at].1)
     }
 }
 

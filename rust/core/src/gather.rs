@@ -44,7 +44,7 @@ pub struct Place {
 #[derive(Debug, Default)]
 pub struct Job {
     pub places: Vec<Place>,
-    pub held: Vec<u8>,
+    pub held: Bytes,
     /// What is held can be read from the files as well.
     pub is_in_files: bool,
     pub damaged: Vec<Damaged>,
@@ -57,7 +57,7 @@ pub struct Job {
 impl Job {
     /// Have everything read from the files.
     fn let_go(&mut self) {
-        self.held = Vec::new();
+        self.held = Bytes::default();
         self.places.iter_mut().for_each(|place| place.held_at = None);
     }
 
@@ -177,7 +177,7 @@ impl Gather {
                 (Some((schema, field)), [place]) if place.held_at.is_none() => {
                     self.add_large(schema, field, place, &mut batch, space)?;
                 }
-                _ => self.add_run(first, run, &job.held, &mut batch, space)?,
+                _ => self.add_run(first, run, job.held.as_slice(), &mut batch, space)?,
             }
             rest = after;
         }

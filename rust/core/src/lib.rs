@@ -31,6 +31,7 @@ mod scattered;
 pub mod schema;
 pub mod sidecar;
 pub mod source;
+pub mod storage;
 pub mod survey;
 pub mod sweep;
 mod template;

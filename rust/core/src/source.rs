@@ -216,7 +216,7 @@ impl Walk {
             Compression::None => None,
             _ => {
                 let at = job.held.len();
-                job.held.extend_from_slice(scan.data(extent)?);
+                job.held.extend(scan.data(extent)?);
                 Some(at)
             }
         };

@@ -11,22 +11,27 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
+use crate::buffer::Pool;
 use crate::engine::{Source, Unresolved};
 use crate::error::{Error, Result};
 use crate::files::Files;
 use crate::gather::Job;
 use crate::source::{Numbering, Ordered};
 
+mod apart;
 mod broom;
 #[cfg(test)]
 mod tests;
 
-use broom::{Broom, OVERHEAD_BYTES, bytes_of, hold};
+use apart::Readers;
+use broom::{Broom, OVERHEAD_BYTES};
 
-/// Records that lie further apart than this, on average, are fetched faster one by one.
+/// Records that lie further apart than this, on average, are not worth reading all between them.
 const SPACING_BYTES: u64 = 64 << 10;
 /// Fewer jobs than this in one sweep are not worth it.
 const LEAST_JOBS: u64 = 16;
+/// Records that are large themselves need no more than this at a time to keep storage busy, or two jobs.
+const APART_BYTES: u64 = 32 << 20;
 /// This part of a sweep's jobs is read one by one at first, so that nobody waits for the first sweep.
 const AT_ONCE: u64 = 8;
 
@@ -37,11 +42,13 @@ pub struct Shares {
     pub sweep_bytes: usize,
     /// What is left for batches.
     pub batch_bytes: usize,
+    /// Each record is worth a read of its own.
+    pub apart: bool,
 }
 
 impl Shares {
     /// The shares where sweeping pays, for so many records to come, some at a time; `None` where it does not.
-    /// Both sweeps together take no more than `swept_bytes`, and three quarters of the limit.
+    /// Sweeps take no more than `swept_bytes` together, and three quarters of the limit.
     pub fn of(
         limit_bytes: usize,
         swept_bytes: usize,
@@ -49,13 +56,27 @@ impl Shares {
         left: u64,
         at_a_time: u64,
     ) -> Option<Self> {
-        let sweep_bytes = (limit_bytes / 8 * 3).min(swept_bytes / 2);
         let file_bytes = numbering.file_bytes();
         let record_bytes = file_bytes / numbering.records().max(1) + OVERHEAD_BYTES as u64;
+        let apart = record_bytes >= SPACING_BYTES;
+        let sweep_bytes = match apart {
+            true => {
+                let enough = APART_BYTES.max(at_a_time.saturating_mul(2 * record_bytes));
+                (limit_bytes / 8).min(swept_bytes / 3).min(usize::try_from(enough).unwrap_or(usize::MAX))
+            }
+            false => (limit_bytes / 8 * 3).min(swept_bytes / 2),
+        };
         let in_one = (sweep_bytes as u64 / record_bytes).min(left);
-        let dense = in_one.saturating_mul(SPACING_BYTES) >= file_bytes;
-        let many = in_one >= at_a_time.saturating_mul(LEAST_JOBS);
-        (dense && many).then_some(Shares { sweep_bytes, batch_bytes: limit_bytes - 2 * sweep_bytes })
+        let worth_it = match apart {
+            true => in_one >= at_a_time.max(Readers::COUNT as u64),
+            false => {
+                in_one.saturating_mul(SPACING_BYTES) >= file_bytes
+                    && in_one >= at_a_time.saturating_mul(LEAST_JOBS)
+            }
+        };
+        // memory of records that are large is kept for the next sweep
+        let all_bytes = sweep_bytes * if apart { 3 } else { 2 };
+        worth_it.then_some(Shares { sweep_bytes, batch_bytes: limit_bytes - all_bytes, apart })
     }
 }
 
@@ -66,22 +87,29 @@ pub struct Swept {
     one_by_one: u64,
     work: Option<Collector>,
     thread: Option<JoinHandle<()>>,
+    pool: Arc<Pool>,
     shared: Arc<Shared>,
 }
 
 impl Swept {
     /// The same jobs as `order` has.
-    pub fn new(order: Ordered, files: Arc<Files>, sweep_bytes: usize) -> Self {
+    pub fn new(order: Ordered, files: Arc<Files>, shares: Shares) -> Self {
         let shared = Arc::new(Shared::default());
+        let manner = match shares.apart {
+            true => Manner::Apart(Readers::new(files)),
+            false => Manner::Together(Broom::new(files)),
+        };
+        let pool = Pool::new(if shares.apart { shares.sweep_bytes } else { 0 });
         let work = Collector {
             order: order.clone(),
-            files,
-            sweep_bytes,
+            manner,
+            sweep_bytes: shares.sweep_bytes,
+            pool: Arc::clone(&pool),
             number: 0,
             left_over: None,
             shared: Arc::clone(&shared),
         };
-        Swept { order, number: 0, one_by_one: 0, work: Some(work), thread: None, shared }
+        Swept { order, number: 0, one_by_one: 0, work: Some(work), thread: None, pool, shared }
     }
 
     /// Begin with the first sweep, behind the jobs that are read one by one.
@@ -114,7 +142,7 @@ impl Source for Swept {
     }
 
     fn held_bytes(&self) -> usize {
-        self.shared.lock().held_bytes
+        self.shared.lock().held_bytes + self.pool.held()
     }
 }
 
@@ -183,11 +211,44 @@ impl Shared {
     }
 }
 
+/// How the records of a sweep are read.
+enum Manner {
+    /// Those that lie close by large reads of all that is between them.
+    Together(Broom),
+    /// Large ones by reads of their own, many at a time.
+    Apart(Readers),
+}
+
+impl Manner {
+    fn bytes_of(&self, job: &Job) -> usize {
+        match self {
+            Manner::Together(_) => broom::bytes_of(job),
+            Manner::Apart(_) => apart::bytes_of(job),
+        }
+    }
+
+    fn hold(&self, job: &mut Job, pool: &Arc<Pool>) {
+        match self {
+            Manner::Together(_) => broom::hold(job, pool),
+            Manner::Apart(_) => apart::hold(job, pool),
+        }
+    }
+
+    fn sweep(&mut self, jobs: &mut [(usize, Job)], ended: impl Fn() -> bool + Sync) -> bool {
+        match self {
+            Manner::Together(broom) => broom.sweep(jobs, ended),
+            Manner::Apart(readers) => readers.sweep(jobs, ended),
+        }
+    }
+}
+
 /// Makes one sweep after the other.
 struct Collector {
     order: Ordered,
-    files: Arc<Files>,
+    manner: Manner,
     sweep_bytes: usize,
+    /// Where the bytes of jobs come from, and go back to.
+    pool: Arc<Pool>,
     number: u64,
     /// A job that did not fit into the last sweep any more.
     left_over: Option<Job>,
@@ -200,7 +261,7 @@ impl Collector {
         let mut bytes = 0;
         while bytes < self.sweep_bytes / AT_ONCE as usize {
             let Some(job) = self.next_job()? else { break };
-            bytes += bytes_of(&job);
+            bytes += self.manner.bytes_of(&job);
             self.number += 1;
         }
         Ok(self.number)
@@ -209,13 +270,13 @@ impl Collector {
     fn run(mut self) {
         // also when this fails: whoever waits then reads for himself
         let _end = End(Arc::clone(&self.shared));
-        let mut broom = Broom::new(Arc::clone(&self.files));
         while self.shared.wait_for_room() {
             let Some(mut jobs) = self.next_jobs() else { return };
             if jobs.is_empty() {
                 return;
             }
-            if !broom.sweep(&mut jobs, || self.shared.lock().ended) {
+            let shared = Arc::clone(&self.shared);
+            if !self.manner.sweep(&mut jobs, || shared.lock().ended) {
                 return;
             }
             let first = self.number;
@@ -230,7 +291,7 @@ impl Collector {
         let mut bytes = 0;
         while bytes < self.sweep_bytes {
             let Some(mut job) = self.next_job().ok()? else { break };
-            let own = bytes_of(&job);
+            let own = self.manner.bytes_of(&job);
             if own > self.sweep_bytes {
                 // alone too large for this: read one by one
                 jobs.push((0, job));
@@ -240,7 +301,7 @@ impl Collector {
                 self.left_over = Some(job);
                 break;
             }
-            hold(&mut job);
+            self.manner.hold(&mut job, &self.pool);
             bytes += own;
             self.shared.lock().held_bytes += own;
             jobs.push((own, job));

@@ -13,6 +13,7 @@ use anybatch_core::image::Room;
 use anybatch_core::index::Fingerprint;
 use anybatch_core::order::Order;
 use anybatch_core::source::{Learnt, Numbering, Ordered, Split, Walk, Walked};
+use anybatch_core::storage;
 use anybatch_core::sweep::Swept;
 use anybatch_core::warm::Warmer;
 use anybatch_core::{Error, Result};
@@ -182,6 +183,7 @@ impl Reader {
                         left: order.len().saturating_sub(start),
                         at_a_time: split.batch.min(split.most),
                         cached_bytes,
+                        is_cold_and_fast: &|| storage::is_cold_and_fast(&files),
                         limit_bytes,
                         swept_bytes: swept_bytes.unwrap_or(limit_bytes),
                     };
@@ -286,7 +288,7 @@ fn jumps(operations: &[Operation]) -> Jumps {
 
 fn swept_up(ordered: Ordered, access: Access, files: &Arc<Files>) -> Box<dyn Source> {
     match access.swept {
-        Some(shares) => Box::new(Swept::new(ordered, Arc::clone(files), shares.sweep_bytes)),
+        Some(shares) => Box::new(Swept::new(ordered, Arc::clone(files), shares)),
         None => Box::new(ordered),
     }
 }

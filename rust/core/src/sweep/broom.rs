@@ -6,15 +6,14 @@ use std::sync::Arc;
 
 use aligned_vec::{AVec, ConstAlign};
 
-use crate::files::Files;
+use crate::buffer::Pool;
+use crate::files::{BLOCK_BYTES, Files};
 use crate::gather::{Job, Place};
 
 /// What one read takes at most: large enough for the full speed of any disk.
 pub(super) const READ_BYTES: usize = 1 << 20;
 /// So much is rather read in vain than one read more made.
 const GAP_BYTES: u64 = 64 << 10;
-/// Reads past the page cache begin and end where blocks do, on any disk.
-const BLOCK_BYTES: usize = 4096;
 /// What a record takes besides its bytes while it is swept up.
 pub(super) const OVERHEAD_BYTES: usize = size_of::<Place>() + size_of::<Wanted>();
 
@@ -75,13 +74,14 @@ pub(super) fn bytes_of(job: &Job) -> usize {
 }
 
 /// Give every record of a job its place among the job's own bytes.
-pub(super) fn hold(job: &mut Job) {
+pub(super) fn hold(job: &mut Job, pool: &Arc<Pool>) {
     let mut at = 0_usize;
     for place in &mut job.places {
         place.held_at = Some(at);
         at += place.extent.bytes() as usize;
     }
-    job.held = vec![0; at];
+    job.held = pool.take(at);
+    job.held.appended(at);
     job.is_in_files = true;
 }
 
@@ -137,7 +137,7 @@ fn deliver(one: &Wanted, start: u64, read: &[u8], jobs: &mut [(usize, Job)]) {
     let from = (place.extent.offset - start) as usize;
     let frame = read.get(from..from + place.extent.bytes() as usize);
     match (frame, place.held_at) {
-        (Some(frame), Some(at)) => job.held[at..at + frame.len()].copy_from_slice(frame),
+        (Some(frame), Some(at)) => job.held.as_mut_slice()[at..at + frame.len()].copy_from_slice(frame),
         _ => place.held_at = None,
     }
 }

@@ -53,9 +53,7 @@ def arguments() -> argparse.Namespace:
         help="small data, fewer cases and contenders, 2 rounds: minutes, not hours",
     )
     parser.add_argument("--theme", action="extend", nargs="+", choices=THEMES, help="default: all themes")
-    parser.add_argument(
-        "--case", action="append", default=[], metavar="NAME", help="only these cases, in results of their own"
-    )
+    parser.add_argument("--case", action="append", default=[], metavar="NAME", help="only these cases")
     parser.add_argument("--rounds", type=positive, help="timed rounds per contender (default 5, quick 2)")
     parser.add_argument(
         "--without", action="append", default=[], metavar="NAME", help="leave a contender out"
@@ -83,7 +81,7 @@ def run_theme(name: str, chosen: argparse.Namespace) -> int:
     wanted = [case for case in cases if not chosen.case or case.name in chosen.case]
     if not wanted:
         there = ", ".join(case.name for case in cases)
-        print(f"{name}: none of its cases is called {' or '.join(chosen.case)}; it has {there}", file=sys.stderr)
+        print(f"{name}: no case is called {' or '.join(chosen.case)}; there are {there}", file=sys.stderr)
         return 2
     machine["quick"] = chosen.quick
     results = [run_one(theme.name, case.without(chosen.without), chosen) for case in wanted]

@@ -41,10 +41,14 @@ def packed(folder):
     return ab.read(f"{folder}/packed-*.tfrecord", SKEWED)
 
 
-def beyond_cache(folder):
-    """Return small records as if the page cache could hold none of them: they are swept up ahead."""
-    import_module("anybatch.stream.read").cacheable_bytes = lambda: 0
+def small(folder):
     return ab.read(f"{folder}/small-*.tfrecord", SMALL)
+
+
+def beyond_cache(data):
+    """Return records as if the page cache could hold none of them: they are swept up ahead."""
+    import_module("anybatch.stream.read").cacheable_bytes = lambda: 0
+    return data
 
 
 PIPELINES = {
@@ -59,7 +63,8 @@ PIPELINES = {
     "skewed windows": lambda f: packed(f).shuffle(seed=1, window="8MiB").batch(4),
     "mixed": lambda f: ab.mix([skewed(f), skewed(f).shuffle(seed=2)], [1, 2]).batch(4),
     "filtered": lambda f: images(f).filter(lambda record: record["label"] % 3).batch(3),
-    "swept up": lambda f: beyond_cache(f).shuffle(seed=1).batch(64),
+    "swept up": lambda f: beyond_cache(small(f)).shuffle(seed=1).batch(64),
+    "swept up apart": lambda f: beyond_cache(images(f)).shuffle(seed=1).batch(4),
     "parts": lambda f: images(f).shuffle(seed=1).batch(512),
 }
 

@@ -1,0 +1,127 @@
+"""Large records in random order that memory does not hold: many reads at a time past the page cache."""
+
+import os
+from contextlib import suppress
+from importlib import import_module
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import anybatch as ab
+
+read = import_module("anybatch.stream.read")  # the package has a function of this name
+
+RECORDS, BYTES = 600, 100_000
+FEATURES = {"image": ab.Raw("uint8", (BYTES,)), "label": ab.Numbers("int64")}
+
+
+def image(label):
+    return np.resize(np.arange(label % 200 + 7, dtype=np.uint8), BYTES)
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("large")
+    records = ({"image": image(n).tobytes(), "label": n} for n in range(RECORDS))
+    return [Path(shard) for shard in ab.write(folder / "a.tfrecord", records, shards=3)]
+
+
+@pytest.fixture(params=["beyond the page cache", "not in it yet"])
+def elsewhere(request, monkeypatch, shards):
+    if request.param == "beyond the page cache":
+        monkeypatch.setattr(read, "cacheable_bytes", lambda: 0)
+        return
+    for shard in shards:
+        forget(shard)
+
+
+def forget(path):
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def shuffled(shards, **options):
+    # little memory, so that there are many sweeps
+    return ab.read(shards, FEATURES, **options).limit_memory("32MiB").shuffle(seed=3)
+
+
+def labels(stream):
+    return [batch["label"].tolist() for batch in stream]
+
+
+def threads():
+    names = set()
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(OSError):  # it may have ended meanwhile
+            names.add((thread / "comm").read_text().strip())
+    return names
+
+
+def test_the_order_is_that_of_any_cache_and_every_value_right(shards, elsewhere):
+    found = []
+    for batch in shuffled(shards).batch(16):
+        found.append(batch["label"].tolist())
+        for row, label in zip(batch["image"], batch["label"], strict=True):
+            np.testing.assert_array_equal(row, image(label))
+    assert found == labels(shuffled(shards).batch(16))
+    assert sorted(chain.from_iterable(found)) == list(range(RECORDS))
+
+
+def test_records_are_read_ahead_of_their_batches(shards, monkeypatch):
+    assert "anybatch-sweep" not in seen_threads(shards)
+    monkeypatch.setattr(read, "cacheable_bytes", lambda: 0)
+    assert "anybatch-sweep" in seen_threads(shards)
+
+
+def seen_threads(shards):
+    batches = iter(shuffled(shards).batch(16))
+    next(batches)
+    seen = threads()
+    batches.close()
+    return seen
+
+
+def test_a_stream_goes_on_in_the_middle(shards, elsewhere):
+    stream = shuffled(shards).batch(16)
+    expected = labels(stream)
+    for position in (1, 5, 20, len(expected) - 1):
+        before, after = iter(stream), iter(stream)
+        for _ in range(position):
+            next(before)
+        after.set_state(before.get_state())
+        assert labels(after) == expected[position:]
+        before.close()
+
+
+def test_only_the_damaged_record_is_left_out(shards, tmp_path, monkeypatch):
+    monkeypatch.setattr(read, "cacheable_bytes", lambda: 0)
+    copy = tmp_path / "damaged.tfrecord"
+    content = bytearray(shards[0].read_bytes())
+    content[len(content) // 2] ^= 1
+    copy.write_bytes(content)
+    found = set(chain.from_iterable(labels(shuffled(copy, on_corrupt="skip").batch(16))))
+    whole = set(chain.from_iterable(labels(shuffled(shards[0]).batch(16))))
+    assert len(whole - found) == 1
+
+
+def test_a_shard_that_is_cut_meanwhile_is_named(shards, tmp_path, monkeypatch):
+    monkeypatch.setattr(read, "cacheable_bytes", lambda: 0)
+    copy = tmp_path / "cut.tfrecord"
+    copy.write_bytes(shards[0].read_bytes())
+    batches = iter(shuffled(copy).batch(4))
+    next(batches)
+    os.truncate(copy, copy.stat().st_size // 3)
+    with pytest.raises(ab.AnybatchError, match=f"{copy}"):
+        for _ in batches:
+            pass
+
+
+def test_letting_go_of_a_stream_leaves_no_thread(shards, elsewhere):
+    for _ in range(5):
+        batches = iter(shuffled(shards).batch(16))
+        next(batches)
+        batches.close()
+    assert not {name for name in threads() if name.startswith("anybatch")}

@@ -1,13 +1,13 @@
 """Large records in random order that memory does not hold: many reads at a time past the page cache."""
 
 import os
-from contextlib import suppress
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import pytest
+from living_threads import check_no_thread_is_left, our_threads
 
 import anybatch as ab
 
@@ -52,14 +52,6 @@ def labels(stream):
     return [batch["label"].tolist() for batch in stream]
 
 
-def threads():
-    names = set()
-    for thread in Path("/proc/self/task").iterdir():
-        with suppress(OSError):  # it may have ended meanwhile
-            names.add((thread / "comm").read_text().strip())
-    return names
-
-
 def test_the_order_is_that_of_any_cache_and_every_value_right(shards, elsewhere):
     found = []
     for batch in shuffled(shards).batch(16):
@@ -79,7 +71,7 @@ def test_records_are_read_ahead_of_their_batches(shards, monkeypatch):
 def seen_threads(shards):
     batches = iter(shuffled(shards).batch(16))
     next(batches)
-    seen = threads()
+    seen = our_threads()
     batches.close()
     return seen
 
@@ -124,4 +116,4 @@ def test_letting_go_of_a_stream_leaves_no_thread(shards, elsewhere):
         batches = iter(shuffled(shards).batch(16))
         next(batches)
         batches.close()
-    assert not {name for name in threads() if name.startswith("anybatch")}
+    check_no_thread_is_left()

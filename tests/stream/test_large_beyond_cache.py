@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from living_threads import check_no_thread_is_left, our_threads
 
 import anybatch as ab
+from tests.stream.living_threads import check_no_thread_is_left, our_threads
 
 read = import_module("anybatch.stream.read")  # the package has a function of this name
 

@@ -144,12 +144,24 @@ def needed(name: str) -> dict[str, Any]:
     model, data, batch = made(name)
     before = held().counted_bytes
     plan: Any = ab.plan(model, data, memory=PLENTY)
-    least = [way for way in plan.alternatives if " parts of " in way.name]
+    smaller = [way.predicted_peak_bytes for way in plan.alternatives if " parts of " in way.name]
+    least = smaller[-1] if smaller else _least(model, data, before, plan.predicted_peak_bytes)
     return {
         "batch": batch,
         "whole_bytes": plan.predicted_peak_bytes - before,
-        "quarter_bytes": least[-1].predicted_peak_bytes - before,
+        "quarter_bytes": least - before,
     }
+
+
+def _least(model: Any, data: Any, before_bytes: int, whole_bytes: int) -> int:
+    """Return the least that is not refused where gradients grow with the batch, however small its parts."""
+    import anybatch as ab
+
+    try:
+        ab.plan(model, data, memory=before_bytes + (whole_bytes - before_bytes) // 2)
+    except ab.AnybatchError as refused:
+        return int(refused.needed_bytes)  # type: ignore[attr-defined]
+    return before_bytes + (whole_bytes - before_bytes) // 2
 
 
 def planned_and_trained(name: str, megabytes: int) -> dict[str, Any]:

@@ -77,8 +77,8 @@ def test_rematerialising_never_holds_more_than_all(layers):
     assert 1 <= blocks <= max(1, len(layers))
 
 
-def told(sizes, *, exact=True, split_fixed=0.0, parts=1):
-    peaks = Peaks(PeakModel(20.0 * MB, MB), PeakModel(20.0 * MB + split_fixed, MB))
+def told(sizes, *, exact=True, split_fixed=0.0, least_split=0, parts=1):
+    peaks = Peaks(PeakModel(20.0 * MB, MB), PeakModel(20.0 * MB + split_fixed, MB), least_split)
     part = 64 // parts
     peak = Peak(100 * MB + peaks.predicted_peak_bytes(part, 64), 100 * MB, sizes.weights_bytes, 64, part)
     found = alternatives(peak, peaks, sizes, accounted(peak, sizes), exact=exact)
@@ -95,6 +95,12 @@ def test_smaller_parts_take_what_was_measured_for_them():
 def test_sums_that_take_more_than_they_save_are_said():
     _, ways = told(Sizes(), split_fixed=200.0 * MB)
     assert "saves nothing" in ways["2 parts of 32"].price
+
+
+def test_parts_of_tables_are_told_only_where_their_gradients_were_added_up():
+    assert not told(Sizes(slices_bytes=1000))[1]
+    _, ways = told(Sizes(slices_bytes=1000), least_split=60 * MB)
+    assert [way.predicted_peak_bytes // MB for way in ways.values()] == [160, 160]
 
 
 def test_what_cannot_be_split_exactly_is_said_before_it_is_split():

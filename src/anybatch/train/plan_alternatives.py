@@ -39,7 +39,9 @@ def alternatives(
         *_with_fewer_slots(peak, sizes),
     )
     telling = (way for way in others if way.predicted_peak_bytes <= (1 - WORTH_SAYING) * peak.n_bytes)
-    return (*_smaller_parts(peak, peaks, exact), *telling)
+    # slices of gradients add up to those of the whole batch: what that takes is known once it was tried
+    parts_known = not sizes.slices_bytes or peaks.least_split_bytes > 0
+    return (*(_smaller_parts(peak, peaks, exact) if parts_known else ()), *telling)
 
 
 def _smaller_parts(peak: Peak, peaks: Peaks, exact: bool) -> Iterator[Alternative]:

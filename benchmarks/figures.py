@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from benchmarks.machine import in_words
-from benchmarks.measures import rate_in_words
-from benchmarks.questions import QUESTIONS, Question, Row
+from benchmarks.measures import MEASURES, rate_in_words, times_better
+from benchmarks.questions import COMPARABLE, QUESTIONS, Question, Row
 
 ROOT = Path(__file__).parent.parent
 RESULTS = Path(__file__).parent / "results"
@@ -73,8 +73,20 @@ def answered(question: Question, rows: Rows) -> str:
     if ours is None or not _known(ours):
         return ""
     named = [(name, rows.get((question.case, contender))) for contender, name in question.others.items()]
-    others = [f"{name} {question.cell(row)}" for name, row in named if row and _known(row)]
+    others = [
+        f"{name} {question.cell(row)}{times(ours, row, question)}"
+        for name, row in named
+        if row and _known(row)
+    ]
     return f"| {question.title} | {'; '.join(others)} | **{question.cell(ours)}** |"
+
+
+def times(ours: Row, theirs: Row, question: Question) -> str:
+    """Return how many times better ours is, in parentheses, where that is one number."""
+    better = times_better(ours["value"], theirs["value"], MEASURES[ours["measured"]])
+    if better is None or question.cell not in COMPARABLE:
+        return ""
+    return f" ({better:.0f}x)" if better >= 10 else f" ({better:.1f}x)"
 
 
 def lines_of(folder: Path, theme: str) -> list[Row]:

@@ -50,6 +50,9 @@ def end(row: Row) -> str:
     return f"{FINISHED}, {rate_in_words(row['rate'], row['unit'])} samples/s, weights off by {off}"
 
 
+COMPARABLE = (value_in_words, mebibytes, per_second)
+"""What is told in one number, of which one can be so many times another."""
+
 TF_AND_GRAIN = {"tf.data best, shuffled": "tf.data", "Grain ArrayRecord, threads": "Grain on ArrayRecord"}
 HOLDERS = {
     "arrays in memory": "arrays",
@@ -94,6 +97,14 @@ QUESTIONS = (
         "floats",
         SHUFFLED,
         "anybatch window",
+        per_second,
+    ),
+    Question(
+        "a third of the data fits into memory, 150 KB images",
+        "beyond_cache",
+        "images",
+        {"tf.data best, shuffled in 300": "tf.data, shuffle(300)"},
+        "anybatch shuffled",
         per_second,
     ),
     Question("an epoch of training, 100 floats", "training", "table", FITTERS, "ab.fit", per_second),

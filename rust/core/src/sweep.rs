@@ -32,8 +32,9 @@ const SPACING_BYTES: u64 = 64 << 10;
 const LEAST_JOBS: u64 = 16;
 /// Records that are large themselves need no more than this at a time to keep storage busy, or two jobs.
 const APART_BYTES: u64 = 32 << 20;
-/// This part of a sweep's jobs is read one by one at first, so that nobody waits for the first sweep.
-const AT_ONCE: u64 = 8;
+/// This part of a sweep's jobs is read one by one at first, so that nobody waits for the first sweep. Where each
+/// record is read by itself anyway, the first sweep is so small instead.
+const AT_ONCE: usize = 8;
 
 /// How the memory of a stream is divided where records are swept up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,6 +105,7 @@ impl Swept {
             order: order.clone(),
             manner,
             sweep_bytes: shares.sweep_bytes,
+            next_bytes: if shares.apart { shares.sweep_bytes / AT_ONCE } else { shares.sweep_bytes },
             pool: Arc::clone(&pool),
             number: 0,
             left_over: None,
@@ -114,7 +116,7 @@ impl Swept {
 
     /// Begin with the first sweep, behind the jobs that are read one by one.
     fn begin(&mut self, mut work: Collector) -> Result<()> {
-        self.one_by_one = work.skip_some()?;
+        self.one_by_one = if let Manner::Together(_) = work.manner { work.skip_some()? } else { 0 };
         let thread = thread::Builder::new().name("anybatch-sweep".into()).spawn(move || work.run());
         let failed = |error| Error::Misuse(format!("no thread could be started: {error}"));
         self.thread = Some(thread.map_err(failed)?);
@@ -247,6 +249,8 @@ struct Collector {
     order: Ordered,
     manner: Manner,
     sweep_bytes: usize,
+    /// What the next sweep may bring: the first ones are small, so that nobody waits long for them.
+    next_bytes: usize,
     /// Where the bytes of jobs come from, and go back to.
     pool: Arc<Pool>,
     number: u64,
@@ -259,7 +263,7 @@ impl Collector {
     /// Pass over the jobs that are read one by one; how many those are.
     fn skip_some(&mut self) -> Result<u64> {
         let mut bytes = 0;
-        while bytes < self.sweep_bytes / AT_ONCE as usize {
+        while bytes < self.sweep_bytes / AT_ONCE {
             let Some(job) = self.next_job()? else { break };
             bytes += self.manner.bytes_of(&job);
             self.number += 1;
@@ -288,16 +292,18 @@ impl Collector {
     /// As many jobs as one sweep may bring, with room for their bytes.
     fn next_jobs(&mut self) -> Option<Vec<(usize, Job)>> {
         let mut jobs = Vec::new();
-        let mut bytes = 0;
-        while bytes < self.sweep_bytes {
+        let (mut bytes, most) = (0, self.next_bytes);
+        self.next_bytes = (2 * most).min(self.sweep_bytes);
+        while bytes < most {
             let Some(mut job) = self.next_job().ok()? else { break };
             let own = self.manner.bytes_of(&job);
             if own > self.sweep_bytes {
                 // alone too large for this: read one by one
+                bytes += job.places.len() * OVERHEAD_BYTES;
                 jobs.push((0, job));
                 continue;
             }
-            if bytes + own > self.sweep_bytes {
+            if bytes + own > most && !jobs.is_empty() {
                 self.left_over = Some(job);
                 break;
             }

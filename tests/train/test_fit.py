@@ -299,11 +299,12 @@ def test_mixed_precision_scales_once_per_update() -> None:
         np.testing.assert_allclose(one, other, atol=2e-3)
 
 
-def test_training_eagerly_in_parts_is_the_same() -> None:
-    traced, eager = model(), model(run_eagerly=True)
-    for made in (traced, eager):
+@pytest.mark.parametrize("way", [{"run_eagerly": True}, {"jit_compile": True}], ids=["eagerly", "compiled"])
+def test_training_in_another_way_in_parts_is_the_same(way: dict[str, bool]) -> None:
+    traced, another = model(jit_compile=False), model(**way)
+    for made in (traced, another):
         ab.fit(made, X, Y, batch_size=BATCH, shuffle=False, verbose=0, micro_batch_size=7)
-    for one, other in zip(eager.get_weights(), traced.get_weights(), strict=True):
+    for one, other in zip(another.get_weights(), traced.get_weights(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
 
 

@@ -16,70 +16,21 @@ use crate::engine::{Source, Unresolved};
 use crate::error::{Error, Result};
 use crate::files::Files;
 use crate::gather::Job;
-use crate::source::{Numbering, Ordered};
+use crate::source::Ordered;
 
 mod apart;
 mod broom;
+mod shares;
 #[cfg(test)]
 mod tests;
 
 use apart::Readers;
 use broom::{Broom, OVERHEAD_BYTES};
+pub use shares::Shares;
 
-/// Records that lie further apart than this, on average, are not worth reading all between them.
-const SPACING_BYTES: u64 = 64 << 10;
-/// Fewer jobs than this in one sweep are not worth it.
-const LEAST_JOBS: u64 = 16;
-/// Records that are large themselves need no more than this at a time to keep storage busy, or two jobs.
-const APART_BYTES: u64 = 32 << 20;
 /// This part of a sweep's jobs is read one by one at first, so that nobody waits for the first sweep. Where each
 /// record is read by itself anyway, the first sweep is so small instead.
 const AT_ONCE: usize = 8;
-
-/// How the memory of a stream is divided where records are swept up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shares {
-    /// What one sweep may bring; there are two at a time.
-    pub sweep_bytes: usize,
-    /// What is left for batches.
-    pub batch_bytes: usize,
-    /// Each record is worth a read of its own.
-    pub apart: bool,
-}
-
-impl Shares {
-    /// The shares where sweeping pays, for so many records to come, some at a time; `None` where it does not.
-    /// Sweeps take no more than `swept_bytes` together, and three quarters of the limit.
-    pub fn of(
-        limit_bytes: usize,
-        swept_bytes: usize,
-        numbering: &Numbering,
-        left: u64,
-        at_a_time: u64,
-    ) -> Option<Self> {
-        let file_bytes = numbering.file_bytes();
-        let record_bytes = file_bytes / numbering.records().max(1) + OVERHEAD_BYTES as u64;
-        let apart = record_bytes >= SPACING_BYTES;
-        let sweep_bytes = match apart {
-            true => {
-                let enough = APART_BYTES.max(at_a_time.saturating_mul(2 * record_bytes));
-                (limit_bytes / 8).min(swept_bytes / 3).min(usize::try_from(enough).unwrap_or(usize::MAX))
-            }
-            false => (limit_bytes / 8 * 3).min(swept_bytes / 2),
-        };
-        let in_one = (sweep_bytes as u64 / record_bytes).min(left);
-        let worth_it = match apart {
-            true => in_one >= at_a_time.max(Readers::COUNT as u64),
-            false => {
-                in_one.saturating_mul(SPACING_BYTES) >= file_bytes
-                    && in_one >= at_a_time.saturating_mul(LEAST_JOBS)
-            }
-        };
-        // memory of records that are large is kept for the next sweep
-        let all_bytes = sweep_bytes * if apart { 3 } else { 2 };
-        worth_it.then_some(Shares { sweep_bytes, batch_bytes: limit_bytes - all_bytes, apart })
-    }
-}
 
 /// The jobs of an order, most of them with their records' bytes.
 pub struct Swept {

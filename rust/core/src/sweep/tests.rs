@@ -9,7 +9,7 @@ use crate::files::{self, Compression};
 use crate::frame;
 use crate::order::Order;
 use crate::scan::{Check, Scan};
-use crate::source::Split;
+use crate::source::{Numbering, Split};
 
 fn record(number: u64) -> Vec<u8> {
     // one among many is larger than any read

@@ -138,6 +138,15 @@ impl Bytes {
         self.memory = larger;
     }
 
+    /// All of it will be filled: that is less work, for devices too, with few large pages.
+    pub fn ask_for_large_pages(&self) {
+        #[cfg(target_os = "linux")]
+        if let Memory::Mapped(mapped) = &self.memory {
+            // advice only: refused, it changes nothing
+            let _ = mapped.advise(memmap2::Advice::HugePage);
+        }
+    }
+
     /// Take memory that was written before into use, as far as it was.
     pub fn grow_to(&mut self, len: usize) {
         self.len = self.len.max(len.min(self.touched));

@@ -29,10 +29,14 @@ impl Column {
         let varies = field.form == Form::Ragged || strings || field.level == Level::Lists;
         let known = if varies { 0 } else { field.item_bytes() };
         let room = if varies { field.most_value_bytes(data_bytes) } else { known.saturating_mul(rows) };
-        let spill = if field.form == Form::Raw && known >= LARGE { SPILL } else { 0 };
+        let large = field.form == Form::Raw && known >= LARGE;
+        let values = pool.take(room.saturating_add(if large { SPILL } else { 0 }));
+        if large {
+            values.ask_for_large_pages();
+        }
         let offsets = |wanted: bool, entries: usize| wanted.then(|| started(pool, entries));
         Column {
-            values: pool.take(room.saturating_add(spill)),
+            values,
             steps: offsets(field.level == Level::Lists, rows),
             items: offsets(field.form == Form::Ragged, rows),
             strings: offsets(strings, rows.saturating_mul(field.count.max(1))),

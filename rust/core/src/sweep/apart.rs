@@ -83,6 +83,7 @@ pub(super) fn hold(job: &mut Job, pool: &Arc<Pool>) {
     }
     // reads past the page cache are refused where memory does not begin with a page
     job.held = pool.take(at.max(FROM_SYSTEM));
+    job.held.ask_for_large_pages();
     job.held.appended(at);
     job.is_in_files = true;
 }

@@ -12,7 +12,7 @@ use crate::files::{BLOCK_BYTES, Files};
 const LOOKS: u64 = 64;
 /// So many reads tell how fast storage is.
 const READS: u64 = 4;
-const READ_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 512 << 10;
 /// Storage that brings a byte in a nanosecond keeps up with any model.
 const FAST_BYTES_PER_NS: u128 = 1;
 

@@ -1,6 +1,5 @@
 //! Where sweeping pays, and how the memory of a stream is divided then.
 
-use super::apart::Readers;
 use super::broom::OVERHEAD_BYTES;
 use crate::source::Numbering;
 
@@ -11,6 +10,9 @@ const SPACING_BYTES: u64 = 64 << 10;
 const LEAST_JOBS: u64 = 16;
 /// Large records need no more than this at a time to keep storage busy, or two jobs.
 const APART_BYTES: u64 = 32 << 20;
+
+/// Fewer of them at a time are not worth it.
+const LEAST_APART: u64 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shares {
@@ -39,7 +41,7 @@ impl Shares {
             let enough = APART_BYTES.max(at_a_time.saturating_mul(2 * record_bytes));
             let enough = usize::try_from(enough).unwrap_or(usize::MAX);
             let sweep_bytes = (limit_bytes / 8).min(swept_bytes / 3).min(enough);
-            let pays = brought(sweep_bytes) >= at_a_time.max(Readers::COUNT as u64);
+            let pays = brought(sweep_bytes) >= at_a_time.max(LEAST_APART);
             // memory is kept for the next sweep, so there may be that of three
             let batch_bytes = limit_bytes - 3 * sweep_bytes;
             pays.then_some(Shares { sweep_bytes, batch_bytes, apart: true })

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use aligned_vec::{AVec, ConstAlign};
 use rustix::fs::OFlags;
 
 use crate::error::{Error, Result};
@@ -132,6 +133,15 @@ fn opened(path: &Path, flags: OFlags) -> std::io::Result<(File, Metadata)> {
 
 /// Reads past the page cache begin and end where blocks do, on any disk.
 pub const BLOCK_BYTES: usize = 4096;
+
+/// Memory that such reads can go to.
+pub type Block = AVec<u8, ConstAlign<BLOCK_BYTES>>;
+
+pub fn block(bytes: usize) -> Block {
+    let mut block = Block::with_capacity(BLOCK_BYTES, bytes);
+    block.resize(bytes, 0);
+    block
+}
 
 /// Fill `into` from `offset`; a file that ends before is one that was cut meanwhile.
 pub fn read_at(file: &File, path: &Path, into: &mut [u8], offset: u64) -> Result<()> {
@@ -261,54 +271,61 @@ impl Files {
     }
 }
 
-/// Files at hand for one thread's present batch: asking for one costs no lock and no clock.
+/// A few open files of one thread: asking for one costs no lock and no clock.
+#[derive(Debug)]
+struct Few<F>(Vec<(usize, F)>);
+
+impl<F> Default for Few<F> {
+    fn default() -> Self {
+        Few(Vec::new())
+    }
+}
+
+impl<F> Few<F> {
+    /// The file of a shard, opened unless it is there; no more than `most` are kept.
+    fn get(&mut self, shard: usize, most: usize, open: impl FnOnce() -> Result<F>) -> Result<&F> {
+        let at = match self.0.iter().position(|(held, _)| *held == shard) {
+            Some(at) => at,
+            None => {
+                if self.0.len() == most {
+                    self.0.clear();
+                }
+                self.0.push((shard, open()?));
+                self.0.len() - 1
+            }
+        };
+        Ok(&self.0[at].1)
+    }
+}
+
+/// Files at hand for one thread's present batch.
 #[derive(Debug, Default)]
-pub struct AtHand(Vec<(usize, Arc<File>)>);
+pub struct AtHand(Few<Arc<File>>);
 
 /// As many as are found faster than the shared ones are.
 const AT_HAND: usize = 32;
 
 impl AtHand {
     pub fn get(&mut self, files: &Files, shard: usize) -> Result<&File> {
-        let at = match self.0.iter().position(|(held, _)| *held == shard) {
-            Some(at) => at,
-            None => {
-                if self.0.len() == AT_HAND {
-                    self.0.clear();
-                }
-                self.0.push((shard, files.get(shard)?));
-                self.0.len() - 1
-            }
-        };
-        Ok(&self.0[at].1)
+        self.0.get(shard, AT_HAND, || files.get(shard)).map(Arc::as_ref)
     }
 
     /// Let go of all, so that the next batch asks whether they are still what they were.
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.0.0.clear();
     }
 }
 
 /// Files open past the page cache for one thread.
 #[derive(Debug, Default)]
-pub struct PastCache(Vec<(usize, File)>);
+pub struct PastCache(Few<File>);
 
 /// There may be many threads, and files that others have open.
 const MOST_PAST_CACHE: usize = 16;
 
 impl PastCache {
     pub fn get(&mut self, files: &Files, shard: usize) -> Result<&File> {
-        let at = match self.0.iter().position(|(held, _)| *held == shard) {
-            Some(at) => at,
-            None => {
-                if self.0.len() == MOST_PAST_CACHE {
-                    self.0.clear();
-                }
-                self.0.push((shard, files.past_cache(shard)?));
-                self.0.len() - 1
-            }
-        };
-        Ok(&self.0[at].1)
+        self.0.get(shard, MOST_PAST_CACHE, || files.past_cache(shard))
     }
 }
 

@@ -1,12 +1,9 @@
 //! Whether data is in memory, and how fast it comes where it is not.
 
-use std::io::IoSliceMut;
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 
-use aligned_vec::{AVec, ConstAlign};
-
-use crate::files::{BLOCK_BYTES, Files};
+use crate::files::{self, BLOCK_BYTES, Files};
 
 /// So many places all over the files are looked at.
 const LOOKS: u64 = 64;
@@ -48,6 +45,7 @@ fn is_cold(files: &Files) -> bool {
 #[cfg(target_os = "linux")]
 fn is_in_memory(file: &std::fs::File, offset: u64) -> bool {
     use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    use std::io::IoSliceMut;
     let mut byte = [0];
     let read = preadv2(file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT);
     read != Err(Errno::AGAIN)
@@ -60,8 +58,7 @@ fn is_in_memory(_: &std::fs::File, _: u64) -> bool {
 
 /// Whether half of the reads are fast: whatever else the machine does may hold up others.
 fn is_fast(files: &Files) -> bool {
-    let mut block = AVec::<u8, ConstAlign<BLOCK_BYTES>>::with_capacity(BLOCK_BYTES, READ_BYTES);
-    block.resize(READ_BYTES, 0);
+    let mut block = files::block(READ_BYTES);
     let mut fast = |(shard, offset): &(usize, u64)| {
         let Ok(file) = files.past_cache(*shard) else { return false };
         let start = Instant::now();
@@ -74,7 +71,6 @@ fn is_fast(files: &Files) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files;
 
     fn files_of(folder: &std::path::Path, sizes: &[usize]) -> Files {
         let shards: Vec<_> = sizes

@@ -4,10 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
-use aligned_vec::{AVec, ConstAlign};
-
 use crate::buffer::Pool;
-use crate::files::{BLOCK_BYTES, Files};
+use crate::files::{self, BLOCK_BYTES, Block, Files};
 use crate::gather::{Job, Place};
 
 /// What one read takes at most: large enough for the full speed of any disk.
@@ -17,8 +15,6 @@ const GAP_BYTES: u64 = 64 << 10;
 /// What a record takes besides its bytes while it is swept up.
 pub(super) const OVERHEAD_BYTES: usize = size_of::<Place>() + size_of::<Wanted>();
 
-type Block = AVec<u8, ConstAlign<BLOCK_BYTES>>;
-
 /// Sweeps over the files again and again, with one block that reads go to.
 pub(super) struct Broom {
     files: Arc<Files>,
@@ -27,9 +23,7 @@ pub(super) struct Broom {
 
 impl Broom {
     pub fn new(files: Arc<Files>) -> Self {
-        let mut block = Block::with_capacity(BLOCK_BYTES, READ_BYTES);
-        block.resize(READ_BYTES, 0);
-        Broom { files, block }
+        Broom { files, block: files::block(READ_BYTES) }
     }
 
     /// Bring the bytes of all records for which jobs have room. `false` if it was told to end before: then some

@@ -1,6 +1,5 @@
 """Exact shuffles of more data than the page cache holds: swept up for many batches, and nobody can tell."""
 
-import os
 from importlib import import_module
 from itertools import chain as joined
 from pathlib import Path
@@ -10,6 +9,12 @@ import pytest
 
 import anybatch as ab
 from anybatch.handover import Orders
+from tests.stream.harm import (
+    check_a_shard_that_is_cut_meanwhile_is_named,
+    check_only_the_damaged_record_is_left_out,
+    labels,
+)
+from tests.stream.living_threads import check_no_thread_is_left
 
 read = import_module("anybatch.stream.read")  # the package has a function of this name
 
@@ -27,10 +32,6 @@ def shards(tmp_path_factory):
 @pytest.fixture
 def small_cache(monkeypatch):
     monkeypatch.setattr(read, "cacheable_bytes", lambda: 0)
-
-
-def labels(stream):
-    return [batch["label"].tolist() for batch in stream]
 
 
 def shuffled(shards, **options):
@@ -92,36 +93,23 @@ def test_what_is_held_ahead_is_told(shards, small_cache):
 
 
 def test_only_the_damaged_record_is_left_out(shards, tmp_path, small_cache):
-    copy = tmp_path / "damaged.tfrecord"
-    content = bytearray(shards[0].read_bytes())
-    content[len(content) // 2] ^= 1
-    copy.write_bytes(content)
-    found = set(joined.from_iterable(labels(shuffled(copy, on_corrupt="skip").batch(64))))
-    whole = set(joined.from_iterable(labels(shuffled(shards[0]).batch(64))))
-    assert len(whole - found) == 1
-    with pytest.raises(ab.AnybatchError, match=f"{copy}"):
-        labels(shuffled(copy).batch(64))
+    check_only_the_damaged_record_is_left_out(
+        shards[0], tmp_path / "damaged.tfrecord", lambda path, **options: shuffled(path, **options).batch(64)
+    )
 
 
 def test_a_shard_that_is_cut_meanwhile_is_named(shards, tmp_path, small_cache):
-    copy = tmp_path / "cut.tfrecord"
-    copy.write_bytes(shards[0].read_bytes())
-    stream = shuffled(copy).batch(8)
-    batches = iter(stream)
-    next(batches)
-    os.truncate(copy, copy.stat().st_size // 3)
-    with pytest.raises(ab.AnybatchError, match=f"{copy}"):
-        for _ in batches:
-            pass
+    check_a_shard_that_is_cut_meanwhile_is_named(
+        shards[0], tmp_path / "cut.tfrecord", lambda path: shuffled(path).batch(8)
+    )
 
 
 def test_letting_go_of_a_stream_leaves_no_thread(shards, small_cache):
-    before = set(Path("/proc/self/task").iterdir())
     for _ in range(5):
         batches = iter(shuffled(shards).batch(64))
         next(batches)
         batches.close()
-    assert set(Path("/proc/self/task").iterdir()) <= before
+    check_no_thread_is_left()
 
 
 class Told:

@@ -71,13 +71,14 @@ def test_any_stream_stays_within_any_cap(data, case):
     assert peak_of(data, name, cap_bytes) <= cap_bytes + SPARE_BYTES
 
 
-# with so little, both caches are files
-@pytest.mark.parametrize(("kind", "cap"), [("", 64 * MIB), ("cached ", 2 * MIB)])
-def test_fifty_times_the_data_takes_no_more_memory(data, kind, cap):
+# a cap so small that both caches are files; what writes one keeps up to half a MiB more of a larger one
+@pytest.mark.parametrize(
+    ("kind", "cap", "spare_bytes"), [("", 64 * MIB, 0), ("cached ", 2 * MIB, MIB)], ids=["", "cached"]
+)
+def test_fifty_times_the_data_takes_no_more_memory(data, kind, cap, spare_bytes):
     once, fifty = (told(data, f"{kind}{times}", cap) for times in ("once", "50 times"))
     assert once["seen"] == fifty["seen"] == 100_000
-    # the process is so small that an allocator alone makes a difference of 2 % now and then
-    assert fifty["process_bytes"] <= 1.02 * once["process_bytes"] + MIB
+    assert fifty["process_bytes"] <= 1.02 * once["process_bytes"] + spare_bytes
 
 
 def test_a_batch_larger_than_the_cap_is_refused_before_anything_is_read(data):

@@ -5,6 +5,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 import pytest
@@ -69,14 +70,18 @@ def test_any_stream_stays_within_any_cap(data, case):
     assert peak_of(data, name, cap_bytes) <= cap_bytes + SPARE_BYTES
 
 
-# a cap so small that both caches are files; what writes one keeps up to half a MiB more of a larger one
-@pytest.mark.parametrize(
-    ("kind", "cap", "spare_bytes"), [("", LEAST_CAP, 0), ("cached ", 2 * MIB, MIB)], ids=["", "cached"]
-)
-def test_fifty_times_the_data_takes_no_more_memory(data, kind, cap, spare_bytes):
-    once, fifty = (told(data, f"{kind}{times}", cap) for times in ("once", "50 times"))
-    assert once["seen"] == fifty["seen"] == 100_000
-    assert fifty["process_bytes"] <= 1.02 * once["process_bytes"] + spare_bytes
+# a cap so small that both caches are files
+@pytest.mark.parametrize(("kind", "cap"), [("", LEAST_CAP), ("cached ", 2 * MIB)], ids=["", "cached"])
+def test_fifty_times_the_data_takes_no_more_memory(data, kind, cap):
+    once, fifty = (median_of_three(data, f"{kind}{times}", cap) for times in ("once", "50 times"))
+    assert fifty <= 1.02 * once
+
+
+def median_of_three(data, name, cap_bytes):
+    """Return what the whole process held, all of it: what threads happen to hold differs from run to run."""
+    runs = [told(data, name, cap_bytes) for _ in range(3)]
+    assert all(run["seen"] == 100_000 for run in runs)
+    return median(run["process_bytes"] for run in runs)
 
 
 def test_a_batch_larger_than_the_cap_is_refused_before_anything_is_read(data):

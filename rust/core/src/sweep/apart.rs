@@ -71,7 +71,14 @@ fn slot_bytes(place: &Place) -> usize {
 
 /// What a job holds on to when its bytes are there.
 pub(super) fn bytes_of(job: &Job) -> usize {
-    job.places.iter().map(slot_bytes).fold(job.places.len() * size_of::<Place>(), usize::saturating_add)
+    let slots = job.places.iter().map(slot_bytes).fold(0, usize::saturating_add);
+    job.places.len() * size_of::<Place>() + rounded(slots)
+}
+
+/// A little more, and nearly always the same: so that the memory of one job will do for the next, and need not be
+/// cleared again by the system.
+fn rounded(bytes: usize) -> usize {
+    bytes.checked_next_multiple_of((bytes / 16).next_power_of_two()).unwrap_or(bytes)
 }
 
 /// Give every record of a job its place among the job's own bytes: whole blocks, as they come from storage.
@@ -82,7 +89,7 @@ pub(super) fn hold(job: &mut Job, pool: &Arc<Pool>) {
         at += slot_bytes(place);
     }
     // reads past the page cache are refused where memory does not begin with a page
-    job.held = pool.take(at.max(FROM_SYSTEM));
+    job.held = pool.take(rounded(at).max(FROM_SYSTEM));
     job.held.ask_for_large_pages();
     job.held.appended(at);
     job.is_in_files = true;

@@ -3,7 +3,8 @@
 //! Where the page cache holds only a part of the data, exactly shuffled records cost a read each, and nearly
 //! all that is read is thrown away. So the records of as many batches as memory allows are looked up ahead
 //! and fetched in one sweep over the files, by large reads past the page cache. One sweep is under way while
-//! the batches of the last one are made.
+//! the batches of the last one are made. Where records are read apart, the next sweep begins as soon as all reads
+//! of this one are under way, so that storage never waits.
 //!
 //! A sweep promises nothing: whatever it could not fetch is read one by one, by whoever finds it missing.
 
@@ -37,8 +38,8 @@ pub struct Swept {
     order: Ordered,
     number: u64,
     one_by_one: u64,
-    work: Option<Collector>,
-    thread: Option<JoinHandle<()>>,
+    work: Option<(Collector, Vec<Manner>)>,
+    threads: Vec<JoinHandle<()>>,
     pool: Arc<Pool>,
     shared: Arc<Shared>,
 }
@@ -47,14 +48,14 @@ impl Swept {
     /// The same jobs as `order` has.
     pub fn new(order: Ordered, files: Arc<Files>, shares: Shares) -> Self {
         let shared = Arc::new(Shared::default());
-        let manner = match shares.apart {
-            true => Manner::Apart(Readers::new(files)),
-            false => Manner::Together(Broom::new(files)),
+        let manners = match shares.apart {
+            true => vec![Manner::Apart(Readers::new(Arc::clone(&files))), Manner::Apart(Readers::new(files))],
+            false => vec![Manner::Together(Broom::new(files))],
         };
         let pool = Pool::new(if shares.apart { shares.sweep_bytes } else { 0 });
         let work = Collector {
             order: order.clone(),
-            manner,
+            apart: shares.apart,
             sweep_bytes: shares.sweep_bytes,
             next_bytes: if shares.apart { shares.sweep_bytes / AT_ONCE } else { shares.sweep_bytes },
             pool: Arc::clone(&pool),
@@ -62,23 +63,41 @@ impl Swept {
             left_over: None,
             shared: Arc::clone(&shared),
         };
-        Swept { order, number: 0, one_by_one: 0, work: Some(work), thread: None, pool, shared }
+        Swept {
+            order,
+            number: 0,
+            one_by_one: 0,
+            work: Some((work, manners)),
+            threads: Vec::new(),
+            pool,
+            shared,
+        }
     }
 
     /// Begin with the first sweep, behind the jobs that are read one by one.
-    fn begin(&mut self, mut work: Collector) -> Result<()> {
-        self.one_by_one = if let Manner::Together(_) = work.manner { work.skip_some()? } else { 0 };
-        let thread = thread::Builder::new().name("anybatch-sweep".into()).spawn(move || work.run());
-        let failed = |error| Error::Misuse(format!("no thread could be started: {error}"));
-        self.thread = Some(thread.map_err(failed)?);
+    fn begin(&mut self, mut work: Collector, manners: Vec<Manner>) -> Result<()> {
+        self.one_by_one = if work.apart { 0 } else { work.skip_some()? };
+        let work = Arc::new(Mutex::new(work));
+        for manner in manners {
+            let (work, shared) = (Arc::clone(&work), Arc::clone(&self.shared));
+            let thread = thread::Builder::new().name("anybatch-sweep".into());
+            match thread.spawn(move || run(&work, manner, shared)) {
+                Ok(thread) => self.threads.push(thread),
+                Err(error) if self.threads.is_empty() => {
+                    return Err(Error::Misuse(format!("no thread could be started: {error}")));
+                }
+                // those that are there do it all
+                Err(_) => break,
+            }
+        }
         Ok(())
     }
 }
 
 impl Source for Swept {
     fn next_job(&mut self) -> Result<Option<Unresolved>> {
-        if let Some(work) = self.work.take() {
-            self.begin(work)?;
+        if let Some((work, manners)) = self.work.take() {
+            self.begin(work, manners)?;
         }
         let Some(plain) = self.order.next_job()? else { return Ok(None) };
         let number = self.number;
@@ -102,7 +121,7 @@ impl Source for Swept {
 impl Drop for Swept {
     fn drop(&mut self) {
         self.shared.end();
-        if let Some(thread) = self.thread.take() {
+        for thread in self.threads.drain(..) {
             // whatever became of it: its jobs are read one by one
             let _ = thread.join();
         }
@@ -118,8 +137,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     ready: BTreeMap<u64, (usize, Job)>,
-    /// The first job of the last sweep.
-    newest: u64,
+    /// What is read or being read, and not taken.
     held_bytes: usize,
     /// Nothing more will be swept up.
     ended: bool,
@@ -141,21 +159,20 @@ impl Shared {
         Some(job)
     }
 
-    /// Wait until all but the last sweep's jobs are taken; `false` when it is over.
-    fn wait_for_room(&self) -> bool {
-        let waits = |state: &mut State| {
-            !state.ended && state.ready.first_key_value().is_some_and(|(number, _)| *number < state.newest)
-        };
+    /// Wait until no more is held than one sweep brings; `false` when it is over.
+    fn wait_for_room(&self, sweep_bytes: usize) -> bool {
+        let waits = |state: &mut State| !state.ended && state.held_bytes > sweep_bytes;
         let state = self.changed.wait_while(self.lock(), waits).unwrap_or_else(PoisonError::into_inner);
         !state.ended
     }
 
     fn put(&self, first: u64, jobs: Vec<(usize, Job)>) {
-        let mut state = self.lock();
-        state.newest = first;
-        state.ready.extend((first..).zip(jobs));
-        drop(state);
+        self.lock().ready.extend((first..).zip(jobs));
         self.changed.notify_all();
+    }
+
+    fn is_ended(&self) -> bool {
+        self.lock().ended
     }
 
     fn end(&self) {
@@ -173,32 +190,43 @@ enum Manner {
 }
 
 impl Manner {
-    fn bytes_of(&self, job: &Job) -> usize {
-        match self {
-            Manner::Together(_) => broom::bytes_of(job),
-            Manner::Apart(_) => apart::bytes_of(job),
-        }
-    }
-
-    fn hold(&self, job: &mut Job, pool: &Arc<Pool>) {
-        match self {
-            Manner::Together(_) => broom::hold(job, pool),
-            Manner::Apart(_) => apart::hold(job, pool),
-        }
-    }
-
-    fn sweep(&mut self, jobs: &mut [(usize, Job)], ended: impl Fn() -> bool + Sync) -> bool {
+    /// Read all that jobs have room for, and tell when nothing is left to begin with. `false`: told to end before.
+    fn sweep(
+        &mut self,
+        jobs: &mut [(usize, Job)],
+        ended: impl Fn() -> bool + Sync,
+        all_begun: impl FnOnce(),
+    ) -> bool {
         match self {
             Manner::Together(broom) => broom.sweep(jobs, ended),
-            Manner::Apart(readers) => readers.sweep(jobs, ended),
+            Manner::Apart(readers) => readers.sweep(jobs, ended, all_begun),
         }
     }
 }
 
-/// Makes one sweep after the other.
+/// Make sweeps as long as there are jobs, one after the other, or taking turns with others who do the same.
+fn run(work: &Mutex<Collector>, mut manner: Manner, shared: Arc<Shared>) {
+    // also when this fails: whoever waits then reads for himself
+    let mut end = End { shared: Arc::clone(&shared), too_early: true };
+    loop {
+        let mut turn = work.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some((first, mut jobs)) = turn.next_jobs() else { return };
+        if jobs.is_empty() {
+            break;
+        }
+        if !manner.sweep(&mut jobs, || shared.is_ended(), || drop(turn)) {
+            return;
+        }
+        shared.put(first, jobs);
+    }
+    // the last sweep may be another's, and still to come
+    end.too_early = false;
+}
+
+/// Says what is read next.
 struct Collector {
     order: Ordered,
-    manner: Manner,
+    apart: bool,
     sweep_bytes: usize,
     /// What the next sweep may bring: the first ones are small, so that nobody waits long for them.
     next_bytes: usize,
@@ -216,54 +244,51 @@ impl Collector {
         let mut bytes = 0;
         while bytes < self.sweep_bytes / AT_ONCE {
             let Some(job) = self.next_job()? else { break };
-            bytes += self.manner.bytes_of(&job);
+            bytes += self.bytes_of(&job);
             self.number += 1;
         }
         Ok(self.number)
     }
 
-    fn run(mut self) {
-        // also when this fails: whoever waits then reads for himself
-        let _end = End(Arc::clone(&self.shared));
-        while self.shared.wait_for_room() {
-            let Some(mut jobs) = self.next_jobs() else { return };
-            if jobs.is_empty() {
-                return;
-            }
-            let shared = Arc::clone(&self.shared);
-            if !self.manner.sweep(&mut jobs, || shared.lock().ended) {
-                return;
-            }
-            let first = self.number;
-            self.number += jobs.len() as u64;
-            self.shared.put(first, jobs);
+    /// As many jobs as one sweep may bring, with room for their bytes, and the number of the first; none at the
+    /// end, `None` when it is over before.
+    fn next_jobs(&mut self) -> Option<(u64, Vec<(usize, Job)>)> {
+        if !self.shared.wait_for_room(self.sweep_bytes) {
+            return None;
         }
-    }
-
-    /// As many jobs as one sweep may bring, with room for their bytes.
-    fn next_jobs(&mut self) -> Option<Vec<(usize, Job)>> {
         let mut jobs = Vec::new();
         let (mut bytes, most) = (0, self.next_bytes);
         self.next_bytes = (2 * most).min(self.sweep_bytes);
         while bytes < most {
             let Some(mut job) = self.next_job().ok()? else { break };
-            let own = self.manner.bytes_of(&job);
-            if own > self.sweep_bytes {
-                // alone too large for this: read one by one
-                bytes += job.places.len() * OVERHEAD_BYTES;
-                jobs.push((0, job));
-                continue;
+            let mut own = self.bytes_of(&job);
+            // alone too large for this: read one by one
+            let too_large = own > self.sweep_bytes;
+            if too_large {
+                own = job.places.len() * OVERHEAD_BYTES;
             }
             if bytes + own > most && !jobs.is_empty() {
                 self.left_over = Some(job);
                 break;
             }
-            self.manner.hold(&mut job, &self.pool);
+            if !too_large {
+                self.hold(&mut job);
+            }
             bytes += own;
             self.shared.lock().held_bytes += own;
             jobs.push((own, job));
         }
-        Some(jobs)
+        let first = self.number;
+        self.number += jobs.len() as u64;
+        Some((first, jobs))
+    }
+
+    fn bytes_of(&self, job: &Job) -> usize {
+        if self.apart { apart::bytes_of(job) } else { broom::bytes_of(job) }
+    }
+
+    fn hold(&self, job: &mut Job) {
+        if self.apart { apart::hold(job, &self.pool) } else { broom::hold(job, &self.pool) }
     }
 
     fn next_job(&mut self) -> Result<Option<Job>> {
@@ -274,10 +299,15 @@ impl Collector {
     }
 }
 
-struct End(Arc<Shared>);
+struct End {
+    shared: Arc<Shared>,
+    too_early: bool,
+}
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.0.end();
+        if self.too_early {
+            self.shared.end();
+        }
     }
 }

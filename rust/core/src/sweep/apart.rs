@@ -24,8 +24,13 @@ impl Readers {
     }
 
     /// Bring the bytes of all records for which jobs have room. `false` if it was told to end before: then some
-    /// of them are missing, and the jobs are worth nothing.
-    pub fn sweep(&self, jobs: &mut [(usize, Job)], ended: impl Fn() -> bool + Sync) -> bool {
+    /// of them are missing, and the jobs are worth nothing. When the last reads are under way, it says so.
+    pub fn sweep(
+        &self,
+        jobs: &mut [(usize, Job)],
+        ended: impl Fn() -> bool + Sync,
+        all_begun: impl FnOnce(),
+    ) -> bool {
         let wanted = jobs.iter_mut().filter(|(_, job)| !job.held.is_empty());
         let slots = Mutex::new(wanted.flat_map(|(_, job)| slots(job)));
         let next = || slots.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -46,6 +51,7 @@ impl Readers {
                 let _ = thread.spawn_scoped(scope, read);
             }
             read();
+            all_begun();
         });
         !ended()
     }

@@ -17,7 +17,7 @@ pub(super) struct Readers {
 
 impl Readers {
     /// As many reads at a time keep a fast disk busy, and are no burden to a slow one.
-    const COUNT: usize = 12;
+    const COUNT: usize = 16;
 
     pub fn new(files: Arc<Files>) -> Self {
         Readers { files }

@@ -159,11 +159,12 @@ def _least(model: Any, data: Any, before_bytes: int, whole_bytes: int) -> int:
     """Return the least that is not refused where gradients grow with the batch, however small its parts."""
     import anybatch as ab
 
+    half = before_bytes + (whole_bytes - before_bytes) // 2
     try:
-        ab.plan(model, data, memory=before_bytes + (whole_bytes - before_bytes) // 2)
+        ab.plan(model, data, memory=half)
     except ab.AnybatchError as refused:
-        return int(refused.needed_bytes) + KEPT  # type: ignore[attr-defined]
-    return before_bytes + (whole_bytes - before_bytes) // 2
+        half = int(refused.needed_bytes)  # type: ignore[attr-defined]
+    return half + KEPT
 
 
 def planned_and_trained(name: str, megabytes: int) -> dict[str, Any]:

@@ -63,7 +63,8 @@ def test_200_kills_at_random_moments_change_nothing(tmp_path):
 
 def killed_at_random(folder, kills, kind):
     """Kill a training again and again, wherever it is, and compare it with one that was left alone."""
-    epochs = 10 + kills // 4
+    # about half an epoch passes between two kills: far more than that, or it would end too soon
+    epochs = 20 + kills
     for name in ("undisturbed", "killed"):
         (folder / name).mkdir()
     run(folder / "undisturbed", -1, epochs, kind)

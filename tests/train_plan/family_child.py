@@ -201,14 +201,14 @@ def planned_and_trained(name: str, megabytes: int) -> dict[str, Any]:
 
 def _counted(prober: Any) -> list[int]:
     """Return a list that grows with every probe, but not with what only warms up."""
-    rise, seen = prober.rise_bytes, []
+    rise, seen = prober._rise_bytes, []
 
-    def counting(self: Any, rows: int, *, several: bool) -> int:
+    def counting(self: Any, rows: int, parts: int) -> int:
         if rows > FIRST_ROWS:
             seen.append(rows)
-        return int(rise(self, rows, several=several))
+        return int(rise(self, rows, parts))
 
-    prober.rise_bytes = counting
+    prober._rise_bytes = counting
     return seen
 
 

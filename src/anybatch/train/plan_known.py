@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from anybatch.memory import Probe
+from anybatch.memory import Probe, give_back_freed
 from anybatch.train.backends import backend_of
 from anybatch.train.inputs import Source
 from anybatch.train.memories import Memory
@@ -30,6 +30,8 @@ _BEFORE: WeakKeyDictionary[Any, dict[str, Held]] = WeakKeyDictionary()
 
 def held_before(model: Any, memory: Memory) -> Held:
     """Return what a memory holds, less what probing this model has left in it."""
+    # what an earlier training has let go of is nobody's: an LSTM's was 130 MB
+    give_back_freed()
     now_bytes = memory.held_bytes()
     before = _BEFORE.get(model, {}).get(memory.name)
     if before is None:
@@ -88,6 +90,8 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
 def _measure(prober: Prober, built_bytes: int) -> Callable[[int, Split], int | None]:
     def measure(rows: int, kind: Split) -> int | None:
         try:
+            if kind is Split.ALL:
+                return built_bytes + prober.whole_rise_bytes(rows)
             return built_bytes + prober.rise_bytes(rows, several=kind is Split.SEVERAL)
         except RanOut:
             return None

@@ -116,6 +116,15 @@ def test_a_jump_at_the_chosen_size_is_seen_before_it_is_relied_on():
             assert measure(part, Split.ALL) <= min(free, peaks.predicted_peak_bytes(part, 1024))
 
 
+def test_a_whole_batch_that_takes_less_than_its_halves_is_predicted_as_it_was_seen():
+    def measure(rows, kind):
+        return 50 * MB + rows * MB // (5 if kind is Split.ONE else 2)
+
+    peaks = Search(measure, 1024, 800 * MB, Probe(1, 50 * MB)).run()
+    assert chosen(peaks, 1024, 800 * MB) == 1024
+    assert abs(peaks.predicted_peak_bytes(1024, 1024) - measure(1024, Split.ONE)) < MB
+
+
 def test_one_sample_that_does_not_fit_is_told():
     peaks, _, _ = searched(64, 100 * MB, fixed=90 * MB, sums=20 * MB, per_sample=MB)
     assert chosen(peaks, 64, 100 * MB) is None

@@ -10,7 +10,7 @@ from anybatch.train.backends import backend_of
 from anybatch.train.inputs import Source
 from anybatch.train.memories import Memory
 from anybatch.train.plan_memory import Known, key_of, remember, remembered
-from anybatch.train.plan_search import Search, Split, chosen, trusted
+from anybatch.train.plan_search import MOST_PROBES, Search, Split, chosen, trusted
 from anybatch.train.probe import Prober, RanOut, undone
 
 
@@ -66,6 +66,7 @@ def _reaches(known: Known, wanted: int, batch_size: int, *, grows: bool) -> bool
 def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_bytes: int) -> Known:
     backend = backend_of(model)
     backend.build(model, part)
+    grows = backend.sums_grow(model)
     # while a device is probed nothing is known of the host: the copy goes to the disk
     free_on_host = 0 if memory.name else memory.limit_bytes - before_bytes
     with undone(model, free_bytes=free_on_host) as copy_bytes:
@@ -78,11 +79,14 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
             batch_size=source.batch_size or 1,
             free_bytes=max(1, memory.limit_bytes - before_bytes - copy_bytes),
             start=Probe(start.samples, start.peak_bytes + built_bytes),
+            # sums that grow with the batch take one more below
+            most_probes=MOST_PROBES - grows,
         )
         peaks = search.run()
         part_size = chosen(peaks, search.batch_size, search.free_bytes)
-        if backend.sums_grow(model) and part_size is not None and part_size < search.batch_size:
-            peaks = replace(peaks, least_split_bytes=built_bytes + prober.whole_rise_bytes(part_size))
+        if grows and part_size is not None and part_size < search.batch_size:
+            least = search.verified.get(part_size) or built_bytes + prober.whole_rise_bytes(part_size)
+            peaks = replace(peaks, least_split_bytes=least)
     exact, notes = prober.about_splitting()
     return Known(peaks, search.seen_samples, backend.sizes(model, part), exact, notes)
 

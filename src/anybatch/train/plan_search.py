@@ -47,10 +47,11 @@ class Search:
     """What memory may rise by."""
     start: Probe
     """What an update of one sample at a time takes: everything that does not grow with the samples."""
+    most_probes: int = MOST_PROBES
     small: list[Probe] = field(default_factory=list)
     probes: list[tuple[Split, Probe]] = field(default_factory=list)
-    verified: set[int] = field(default_factory=set)
-    """Parts of several that were looked at because they had been chosen."""
+    verified: dict[int, int | None] = field(default_factory=dict)
+    """By part, what an update in all its parts raised memory by, looked at because it had been chosen."""
     failed_at: int | None = None
 
     def run(self) -> Peaks:
@@ -107,16 +108,15 @@ class Search:
         return peaks
 
     def _can_look_at(self, part: int) -> bool:
-        known = self.verified.union(probe.samples for probe in self._in_several())
-        return part not in known and len(self.probes) + len(self.verified) < MOST_PROBES
+        known = self.verified.keys() | {probe.samples for probe in self._in_several()}
+        return part not in known and len(self.probes) + len(self.verified) < self.most_probes
 
     def _raised_at(self, part: int, peaks: Peaks) -> Peaks:
         """Return peaks whose line is nowhere below what the chosen part takes.
 
         A line through other sizes may be: at 256 samples an LSTM took 20 MB more than at 248.
         """
-        self.verified.add(part)
-        rise = self._rise(part, Split.ALL)
+        rise = self.verified[part] = self._rise(part, Split.ALL)
         if rise is None:
             return self._failing_at(part, peaks)
         missing = max(0, rise - peaks.split.predicted_peak_bytes(part))
@@ -185,8 +185,10 @@ class Search:
         found = self._of(Split.ONE)[-2:]
         if len(found) == 2:
             return fitted(found)
-        fixed = found[0].peak_bytes - several.bytes_per_sample * found[0].samples
-        return PeakModel(max(0.0, fixed), several.bytes_per_sample)
+        only = found[0]
+        # nothing begins below zero: adding up may take far more for every sample, as it does in an LSTM
+        slope = min(several.bytes_per_sample, only.peak_bytes / only.samples)
+        return PeakModel(only.peak_bytes - slope * only.samples, slope)
 
     def _next(self) -> int | None:
         """Return the next size worth a probe; None when the slope is known, or nothing larger would fit."""

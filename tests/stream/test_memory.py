@@ -70,18 +70,20 @@ def test_any_stream_stays_within_any_cap(data, case):
     assert peak_of(data, name, cap_bytes) <= cap_bytes + SPARE_BYTES
 
 
-# a cap so small that both caches are files
-@pytest.mark.parametrize(("kind", "cap"), [("", LEAST_CAP), ("cached ", 2 * MIB)], ids=["", "cached"])
-def test_fifty_times_the_data_takes_no_more_memory(data, kind, cap):
-    once, fifty = (median_of_three(data, f"{kind}{times}", cap) for times in ("once", "50 times"))
+# a cap so small that both caches are files; what writes one differs by more from run to run
+@pytest.mark.parametrize(
+    ("kind", "cap", "runs"), [("", LEAST_CAP, 1), ("cached ", 2 * MIB, 3)], ids=["", "cached"]
+)
+def test_fifty_times_the_data_takes_no_more_memory(data, kind, cap, runs):
+    once, fifty = (median_of(runs, data, f"{kind}{times}", cap) for times in ("once", "50 times"))
     assert fifty <= 1.02 * once
 
 
-def median_of_three(data, name, cap_bytes):
-    """Return what the whole process held, all of it: what threads happen to hold differs from run to run."""
-    runs = [told(data, name, cap_bytes) for _ in range(3)]
-    assert all(run["seen"] == 100_000 for run in runs)
-    return median(run["process_bytes"] for run in runs)
+def median_of(runs, data, name, cap_bytes):
+    """Return what the whole process held, all of it."""
+    found = [told(data, name, cap_bytes) for _ in range(runs)]
+    assert all(run["seen"] == 100_000 for run in found)
+    return median(run["process_bytes"] for run in found)
 
 
 def test_a_batch_larger_than_the_cap_is_refused_before_anything_is_read(data):

@@ -175,7 +175,9 @@ class Search:
         if not self.small or slope * self.batch_size > self.free_bytes:
             return several
         largest = self._in_several()[-1].samples
-        near = trusted(self.batch_size, largest)
+        # without sums it takes less; but whether so much less is not found out beyond the limit
+        fits = several.predicted_peak_bytes(self.batch_size) <= self.free_bytes
+        near = fits and trusted(self.batch_size, largest)
         if not self._probe(self.batch_size if near else largest, Split.ONE):
             return several
         return self._in_one_part_through(several)

@@ -21,7 +21,7 @@ TRUSTED_FACTOR = 2
 TELLING_FACTOR = 1.5
 """A size so much larger than the last one says something about the slope too."""
 MOST_LOOKS = 4
-"""More than one only after a size has failed that was expected to fit."""
+"""A look may lead to another size, and one that fails is no probe."""
 MARGIN = 0.05
 
 
@@ -48,6 +48,7 @@ class Search:
     start: Probe
     """What an update of one sample at a time takes: everything that does not grow with the samples."""
     most_probes: int = MOST_PROBES
+    """When so many were made, the chosen part is believed as it is."""
     small: list[Probe] = field(default_factory=list)
     probes: list[tuple[Split, Probe]] = field(default_factory=list)
     verified: dict[int, int | None] = field(default_factory=dict)

@@ -26,7 +26,6 @@ fn join<T: Copy + PartialOrd>(mine: &mut Option<Range<T>>, theirs: Option<Range<
     }
 }
 
-const EXPONENT: u32 = 0x7f80_0000;
 /// So many floats are compared at a time.
 const LANES: usize = 8;
 
@@ -40,7 +39,7 @@ fn finite_range(values: &[[u8; 4]]) -> (u64, Option<Range<f32>>) {
             let value = f32::from_le_bytes(chunk[lane]);
             low[lane] = if value < low[lane] { value } else { low[lane] };
             high[lane] = if value > high[lane] { value } else { high[lane] };
-            odd[lane] |= !is_finite(value);
+            odd[lane] |= !value.is_finite();
         }
     }
     if odd.contains(&true) {
@@ -55,15 +54,11 @@ fn finite_range(values: &[[u8; 4]]) -> (u64, Option<Range<f32>>) {
 
 fn finite_range_one_by_one(values: &[[u8; 4]]) -> (u64, Option<Range<f32>>) {
     let (mut finite, mut range) = (0, None);
-    for value in values.iter().map(|bytes| f32::from_le_bytes(*bytes)).filter(|value| is_finite(*value)) {
+    for value in values.iter().map(|bytes| f32::from_le_bytes(*bytes)).filter(|value| value.is_finite()) {
         finite += 1;
         widen(&mut range, value);
     }
     (finite, range)
-}
-
-fn is_finite(value: f32) -> bool {
-    value.to_bits() & EXPONENT != EXPONENT
 }
 
 /// One feature over all records that were looked at.

@@ -14,7 +14,9 @@ EVERYBODY = contenders(
     "bare limit, all cores",
 )
 WITH_WEBDATASET = (*EVERYBODY[:4], *contenders("WebDataset, shuffled"), *EVERYBODY[4:])
-COLD = contenders("tf.data best, shuffled", "anybatch shuffled", "anybatch window")
+COLD = contenders(
+    "tf.data best, shuffled", "Grain ArrayRecord, shuffled", "anybatch shuffled", "anybatch window"
+)
 
 THEME = Theme(
     "shuffled",

@@ -224,3 +224,25 @@ def test_a_finished_run_returns_without_planning(tmp_path, monkeypatch):
     again = fitted("another")
     assert again.history == first.history
     assert again.plan.batch_size == 8
+
+
+def test_parts_of_an_lstm_take_no_more_than_batches_of_their_size():
+    """A tape that may be asked for several gradients kept three times as much."""
+    import keras
+
+    layers = [keras.Input((64, 32)), keras.layers.LSTM(64), keras.layers.Dense(1)]
+    model = keras.Sequential(layers)
+    model.compile("adam", "mse")
+    x = np.random.default_rng(0).normal(size=(2 * BATCH, 64, 32)).astype("float32")
+    data = ab.from_arrays((x, np.ones((2 * BATCH, 1)))).batch(2 * BATCH)
+
+    def peak(batches, **options):
+        ab.fit(model, batches, verbose=0, **options)
+        give_back_freed()
+        with PeakWatch() as watch:
+            before = held().counted_bytes
+            ab.fit(model, batches, verbose=0, **options)
+        return watch.peak_bytes - before
+
+    alone = peak(ab.from_arrays((x[:BATCH], np.ones((BATCH, 1)))).batch(BATCH))
+    assert peak(data, micro_batch_size=BATCH) < 1.5 * alone

@@ -2,6 +2,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anybatch.memory import Probe
+from anybatch.memory.model import SURPRISE
 from anybatch.train.plan_search import MARGIN, Search, Split, chosen
 
 MB = 1 << 20
@@ -56,7 +57,9 @@ def test_nothing_is_left_lying_that_would_fit(batch, free, machine):
     if part is not None and part < batch:
         parts = -(-batch // part)
         fewer = -(-batch // (parts - 1))
-        assert rise(fewer, Split.ONE if fewer >= batch else Split.SEVERAL) > within - 2 * MB
+        needed = rise(fewer, Split.ONE if fewer >= batch else Split.SEVERAL)
+        # what was never tried may take more than expected
+        assert needed * SURPRISE > within - 2 * MB
 
 
 @settings(max_examples=60, deadline=None)

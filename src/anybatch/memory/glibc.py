@@ -35,6 +35,8 @@ def make_peaks_predictable() -> bool:
         return False
     if THRESHOLD_VARIABLE not in os.environ:
         library.mallopt(_M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES)
+        # large blocks that were freed before have raised this one up to 64 MiB
+        library.mallopt(_M_TRIM_THRESHOLD, 2 * LARGE_BLOCK_BYTES)
     if ARENAS_VARIABLE not in os.environ:
         library.mallopt(_M_ARENA_MAX, ARENAS)
     return True

@@ -1,8 +1,12 @@
 """How the peak grows with the part: a fixed share and one per sample, from a few measured sizes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, floor
+
+SURPRISE = 1.15
+"""What a size that was never tried may take beyond what its neighbours say: up to 20 % were measured."""
+EVERYWHERE = 2**31
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +27,27 @@ class PeakModel:
 
     fixed_bytes: float
     bytes_per_sample: float
+    seen_samples: int = EVERYWHERE
+    """The largest size that was tried; beyond it room is left for a surprise."""
 
     def predicted_peak_bytes(self, samples: int) -> int:
         """Return the peak at one size, rounded up."""
         return ceil(self.fixed_bytes + self.bytes_per_sample * samples)
 
-    def largest_under(self, limit_bytes: int, *, ceiling: int = 2**31) -> int:
-        """Return the largest size whose peak is within the limit; 0 if not even one sample is."""
+    def fits(self, samples: int, limit_bytes: int) -> bool:
+        """Return whether a size is safe to try under a limit."""
+        surprise = 1.0 if samples <= self.seen_samples else SURPRISE
+        return self.predicted_peak_bytes(samples) * surprise <= limit_bytes
+
+    def largest_under(self, limit_bytes: int, *, ceiling: int = EVERYWHERE) -> int:
+        """Return the largest size that fits under the limit; 0 if not even one sample does."""
+        if ceiling > self.seen_samples:
+            beyond = self._largest_on_the_line(int(limit_bytes / SURPRISE), ceiling)
+            if beyond > self.seen_samples:
+                return beyond
+        return self._largest_on_the_line(limit_bytes, min(ceiling, self.seen_samples))
+
+    def _largest_on_the_line(self, limit_bytes: int, ceiling: int) -> int:
         if self.predicted_peak_bytes(1) > limit_bytes:
             return 0
         if self.predicted_peak_bytes(ceiling) <= limit_bytes:
@@ -45,7 +63,7 @@ class PeakModel:
         if self.predicted_peak_bytes(failed_at) > limit_bytes:
             return self
         above = limit_bytes + 1 - self.fixed_bytes
-        return PeakModel(self.fixed_bytes, max(self.bytes_per_sample, above / failed_at))
+        return replace(self, bytes_per_sample=max(self.bytes_per_sample, above / failed_at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +75,14 @@ class Peaks:
     least_split_bytes: int = 0
     """What an update in several parts takes however small they are, where sums grow with the batch."""
 
+    @property
+    def seen_samples(self) -> int:
+        """The largest part that was tried, in one part or as one of several."""
+        return max(self.whole.seen_samples, self.split.seen_samples)
+
     def part_under(self, limit_bytes: int, batch_size: int) -> int:
         """Return the largest part that fits: the whole batch if it does, else one of several; 0 for none."""
-        if self.whole.predicted_peak_bytes(batch_size) <= limit_bytes:
+        if self.whole.fits(batch_size, limit_bytes):
             return batch_size
         if self.least_split_bytes > limit_bytes:
             return 0
@@ -79,7 +102,7 @@ def fitted(probes: Sequence[Probe]) -> PeakModel:
     taken as constant too.
 
     >>> fitted([Probe(32, 420), Probe(64, 740)])
-    PeakModel(fixed_bytes=100.0, bytes_per_sample=10.0)
+    PeakModel(fixed_bytes=100.0, bytes_per_sample=10.0, seen_samples=64)
     """
     mean_samples = sum(probe.samples for probe in probes) / len(probes)
     mean_bytes = sum(probe.peak_bytes for probe in probes) / len(probes)
@@ -87,4 +110,4 @@ def fitted(probes: Sequence[Probe]) -> PeakModel:
     together = sum((probe.samples - mean_samples) * (probe.peak_bytes - mean_bytes) for probe in probes)
     slope = max(0.0, together / spread) if spread else 0.0
     fixed = max(probe.peak_bytes - slope * probe.samples for probe in probes)
-    return PeakModel(fixed, slope)
+    return PeakModel(fixed, slope, max(probe.samples for probe in probes))

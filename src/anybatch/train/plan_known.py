@@ -60,7 +60,7 @@ def known_of(model: Any, source: Source, batch_size: int, memory: Memory, held: 
 def _reaches(known: Known, wanted: int, batch_size: int, *, grows: bool) -> bool:
     """Return whether what is known says enough of parts of that size."""
     committed = not grows or wanted == batch_size or known.peaks.least_split_bytes > 0
-    return committed and trusted(wanted, known.seen_samples)
+    return committed and trusted(wanted, known.peaks.seen_samples)
 
 
 def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_bytes: int) -> Known:
@@ -73,12 +73,13 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
         prober = Prober(model, source, memory)
         # building has raised memory too, as have earlier probes; the copy is there for these probes only
         built_bytes = max(0, memory.held_bytes() - copy_bytes - before_bytes)
-        start = prober.warm_up()
+        whole_start, start = prober.warm_up()
         search = Search(
             measure=_measure(prober, built_bytes),
             batch_size=source.batch_size or 1,
             free_bytes=max(1, memory.limit_bytes - before_bytes - copy_bytes),
-            start=Probe(start.samples, start.peak_bytes + built_bytes),
+            start=Probe(1, start + built_bytes),
+            whole_start=Probe(1, whole_start + built_bytes),
             # sums that grow with the batch take one more below
             most_probes=MOST_PROBES - grows,
         )
@@ -88,7 +89,7 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
             least = search.verified.get(part_size) or built_bytes + prober.whole_rise_bytes(part_size)
             peaks = replace(peaks, least_split_bytes=least)
     exact, notes = prober.about_splitting()
-    return Known(peaks, search.seen_samples, backend.sizes(model, part), exact, notes)
+    return Known(peaks, backend.sizes(model, part), exact, notes)
 
 
 def _measure(prober: Prober, built_bytes: int) -> Callable[[int, Split], int | None]:

@@ -5,7 +5,7 @@ import json
 import os
 import platform
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
@@ -15,7 +15,7 @@ from anybatch.handover import Json, read_sealed, write_sealed
 from anybatch.memory import PeakModel, Peaks
 from anybatch.train.plan_uses import Sizes
 
-_FORMAT = 3
+_FORMAT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,6 @@ class Known:
     """What probing has found out about a model."""
 
     peaks: Peaks
-    seen_samples: int
-    """The largest part that was tried."""
     sizes: Sizes
     exact: bool
     """Whether it can be split exactly; `notes` say what stands against it."""
@@ -61,7 +59,6 @@ def _known(found: Json) -> Known:
     layers = tuple((str(name), int(n_bytes)) for name, n_bytes in found["sizes"].pop("layers"))
     return Known(
         peaks=Peaks(PeakModel(*found["whole"]), PeakModel(*found["split"]), int(found["least_split"])),
-        seen_samples=int(found["seen_samples"]),
         sizes=Sizes(**found["sizes"], layers=layers),
         exact=bool(found["exact"]),
         notes=tuple(found["notes"]),
@@ -72,10 +69,9 @@ def remember(key: str, known: Known) -> None:
     """Keep what was found out for the next time, if there is a place for it."""
     whole, split = known.peaks.whole, known.peaks.split
     content: Json = {
-        "whole": [whole.fixed_bytes, whole.bytes_per_sample],
-        "split": [split.fixed_bytes, split.bytes_per_sample],
+        "whole": astuple(whole),
+        "split": astuple(split),
         "least_split": known.peaks.least_split_bytes,
-        "seen_samples": known.seen_samples,
         "sizes": asdict(known.sizes),
         "exact": known.exact,
         "notes": list(known.notes),

@@ -47,6 +47,8 @@ class Search:
     """What memory may rise by."""
     start: Probe
     """What an update of one sample at a time takes: everything that does not grow with the samples."""
+    whole_start: Probe = Probe(0, 0)
+    """The same without sums; nothing begins below zero."""
     most_probes: int = MOST_PROBES
     """When so many were made, the chosen part is believed as it is."""
     small: list[Probe] = field(default_factory=list)
@@ -62,11 +64,6 @@ class Search:
             rows = self._next()
         several = self._fitted()
         return self._verified(Peaks(self._in_one_part(several), several))
-
-    @property
-    def seen_samples(self) -> int:
-        """The largest part that was tried and fitted."""
-        return max(probe.samples for probe in (*self._in_several(), *self._of(Split.ONE)))
 
     @property
     def _half(self) -> int:
@@ -120,8 +117,10 @@ class Search:
         rise = self.verified[part] = self._rise(part, Split.ALL)
         if rise is None:
             return self._failing_at(part, peaks)
-        missing = max(0, rise - peaks.split.predicted_peak_bytes(part))
-        return replace(peaks, split=replace(peaks.split, fixed_bytes=peaks.split.fixed_bytes + missing))
+        line = peaks.split
+        fixed = line.fixed_bytes + max(0, rise - line.predicted_peak_bytes(part))
+        raised = PeakModel(fixed, line.bytes_per_sample, max(line.seen_samples, part))
+        return replace(peaks, split=raised)
 
     def _failing_at(self, part: int, peaks: Peaks) -> Peaks:
         return Peaks(
@@ -168,7 +167,8 @@ class Search:
         if steeper <= 0:
             return several
         largest = self._in_several()[-1].samples
-        return PeakModel(max(0.0, several.fixed_bytes - steeper * largest), whole.bytes_per_sample)
+        fixed = max(0.0, several.fixed_bytes - steeper * largest)
+        return PeakModel(fixed, whole.bytes_per_sample, several.seen_samples)
 
     def _in_one_part(self, several: PeakModel) -> PeakModel:
         """Return the model without sums: one probe more, where the whole batch has a chance to fit."""
@@ -177,8 +177,7 @@ class Search:
             return several
         largest = self._in_several()[-1].samples
         # without sums it takes less; but whether so much less is not found out beyond the limit
-        fits = several.predicted_peak_bytes(self.batch_size) <= self.free_bytes
-        near = fits and trusted(self.batch_size, largest)
+        near = several.fits(self.batch_size, self.free_bytes) and trusted(self.batch_size, largest)
         if not self._probe(self.batch_size if near else largest, Split.ONE):
             return several
         return self._in_one_part_through(several)
@@ -189,9 +188,10 @@ class Search:
         if len(found) == 2:
             return fitted(found)
         only = found[0]
-        # nothing begins below zero: adding up may take far more for every sample, as it does in an LSTM
-        slope = min(several.bytes_per_sample, only.peak_bytes / only.samples)
-        return PeakModel(only.peak_bytes - slope * only.samples, slope)
+        # adding up may take more for every sample, as it does in an embedding
+        own = (only.peak_bytes - self.whole_start.peak_bytes) / (only.samples - self.whole_start.samples)
+        slope = max(0.0, min(several.bytes_per_sample, own))
+        return PeakModel(only.peak_bytes - slope * only.samples, slope, only.samples)
 
     def _next(self) -> int | None:
         """Return the next size worth a probe; None when the slope is known, or nothing larger would fit."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anybatch.handover import place
-from anybatch.memory import Probe, give_back_freed
+from anybatch.memory import give_back_freed
 from anybatch.train.checkpoint_arrays import StoredArrays, pieces_of
 from anybatch.train.checkpoint_model import Snapshot, restore_model
 from anybatch.train.checkpoint_random import random_state, restore_random
@@ -45,15 +45,15 @@ class Prober:
         self._session = Session(model, None)
         self._base_bytes = memory.held_bytes()
 
-    def warm_up(self) -> Probe:
-        """Make updates of next to nothing, so that all is traced, and return what they take then.
+    def warm_up(self) -> tuple[int, int]:
+        """Trace all, and return what one sample takes, in one part and as one of several.
 
         Two sizes, because the second one makes a framework trace for any size.
         """
         for rows in (1, 2):
             for several in (False, True):
                 self.rise_bytes(rows, several=several)
-        return Probe(1, self.rise_bytes(1, several=True))
+        return self.rise_bytes(1, several=False), self.rise_bytes(1, several=True)
 
     def rise_bytes(self, rows: int, *, several: bool) -> int:
         """Return by how much a few updates in parts of so many rows raised memory; else raise `RanOut`."""

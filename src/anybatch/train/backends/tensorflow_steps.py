@@ -46,6 +46,10 @@ from anybatch.train.backends.tensorflow_terms import (
 _NOTHING = Undo([])
 
 
+class SeveralGroups(Exception):
+    """Found while tracing: the loss has terms whose gradients are summed apart."""
+
+
 @dataclass(frozen=True, slots=True)
 class Summed:
     """One batch: gradients by group, sums of losses and statistics, what late metrics see, and its rows."""
@@ -72,6 +76,8 @@ class Steps:
         self._seen: list[Any] = []
         self._summands: list[Summand] = []
         self._normed: list[Any] = []
+        # nothing is traced eagerly: what was found on the way would have happened
+        self._one_group = not model.run_eagerly
         self._whole = self._traced(model.train_step if self._keeps_all else self._whole_update)
         self._part = self._traced(self._part_of_update)
         tracked = _trackers(model) and not overrides(model, "test_step")
@@ -138,7 +144,7 @@ class Steps:
     def add_part(self, part: Any, share: float) -> None:
         """Add one part, which is `share` of its batch as far as that is known."""
         fraction = tf.constant(share, tf.float64)
-        _undone(self._by_part, lambda: self._accumulate(*self._part(part, fraction)))
+        _undone(self._by_part, lambda: self._accumulate(*self._gradients_of(part, fraction)))
 
     def add_test_part(self, part: Any, share: float) -> None:
         """Count one part of a batch."""
@@ -180,6 +186,14 @@ class Steps:
             return None
         count = tf.constant(whole.rows)
         return _undone(self._by_part, lambda: self._finish_test(whole.side, whole.late, count))
+
+    def _gradients_of(self, part: Any, share: Any) -> tuple[dict[str, Gradients], Any, Any]:
+        try:
+            return self._part(part, share)  # type: ignore[no-any-return]
+        except SeveralGroups:
+            self._one_group = False
+            self._part = self._traced(self._part_of_update)
+            return self._part(part, share)  # type: ignore[no-any-return]
 
     def _accumulate(self, gradients: dict[str, Gradients], side: Any, seen: Any) -> None:
         if self._side is None:
@@ -239,7 +253,8 @@ class Steps:
         model = self.model
         x, y, weights = keras.utils.unpack_x_y_sample_weight(part)
         with norms.Moments(model).watched() as moments:
-            with tf.GradientTape(persistent=True) as tape:
+            # under a tape that may be asked twice an LSTM keeps three times as much for its gradients
+            with tf.GradientTape(persistent=not self._one_group) as tape:
                 y_pred = predictions(model, x, training=True)
                 terms = terms_of(model, (x, y, y_pred, weights), self._rules, training=True)
                 objectives = {
@@ -247,6 +262,8 @@ class Steps:
                     for group, objective in objectives_of(terms, share).items()
                 }
             moments.close()
+            if self._one_group and len(objectives) > 1:
+                raise SeveralGroups
             variables = [variable.value for variable in model.trainable_variables]
             gradients = {group: tape.gradient(one, variables) for group, one in objectives.items()}
             del tape

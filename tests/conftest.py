@@ -1,11 +1,29 @@
-"""The order of the tests: those that take longest come first, so that none is left alone in the end."""
+"""The order of the tests, and an allocator that keeps nothing from one test to the next."""
+
+import os
+import sys
 
 import pytest
 
 collect_ignore = ["conftest.py"]
 """There are no examples in it, and its name is not the only one of its kind."""
+GIVE_BACK = "TF_ONEDNN_USE_SYSTEM_ALLOCATOR"
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let those that take longest come first, so that none is left alone in the end."""
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Have TensorFlow choose, by its first tensor, an allocator that gives back what a test has taken.
+
+    With oneDNN it keeps everything for good, so that the next plan in the same process finds room for any batch.
+    The processes that tests start have the allocator that users have.
+    """
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is not None and GIVE_BACK not in os.environ:
+        os.environ[GIVE_BACK] = "true"
+        tensorflow.zeros(1)
+        del os.environ[GIVE_BACK]

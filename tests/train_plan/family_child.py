@@ -1,8 +1,9 @@
 """Plans and trains one model under one limit, in a process of its own; prints what came of it.
 
 Run as `python -m tests.train_plan.family_child NAME MEGABYTES`: the limit is that much above what the process
-holds when the model and its data are there. Without a number: what the whole batch and one sample take.
-`python -m tests.train_plan.family_child NAME MEGABYTES sizes` tries every part size besides.
+holds when the model and its data are there. Without a number: what the whole batch takes.
+`python -m tests.train_plan.family_child NAME MEGABYTES least` tells what is not refused, if that is more, and
+`… NAME MEGABYTES sizes` tries every part size besides.
 """
 
 import json
@@ -12,7 +13,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
-from anybatch.memory import PeakWatch, held
+from anybatch.memory import PeakWatch, give_back_freed, held
 from anybatch.memory.kernel_files import ROOT, numbers_by_name
 from anybatch.train.plan_search import FIRST_ROWS
 
@@ -140,31 +141,29 @@ def made(name: str) -> tuple[Any, Any, int]:
 
 
 def needed(name: str) -> dict[str, Any]:
-    """Return what one sample at a time and what the whole batch take, beyond what is held before."""
+    """Return what the whole batch takes beyond what is held before, and small parts as far as that is known."""
     import anybatch as ab
 
     model, data, batch = made(name)
     before = held().counted_bytes
     plan: Any = ab.plan(model, data, memory=PLENTY)
-    smaller = [way.predicted_peak_bytes for way in plan.alternatives if " parts of " in way.name]
-    least = smaller[-1] if smaller else _least(model, data, before, plan.predicted_peak_bytes)
-    return {
-        "batch": batch,
-        "whole_bytes": plan.predicted_peak_bytes - before,
-        "quarter_bytes": least - before,
-    }
+    smaller = [way.predicted_peak_bytes - before for way in plan.alternatives if " parts of " in way.name]
+    whole = plan.predicted_peak_bytes - before
+    return {"batch": batch, "whole_bytes": whole, "parts_bytes": smaller[-1] if smaller else None}
 
 
-def _least(model: Any, data: Any, before_bytes: int, whole_bytes: int) -> int:
+def least(name: str, megabytes: int) -> dict[str, Any]:
     """Return the least that is not refused where gradients grow with the batch, however small its parts."""
     import anybatch as ab
 
-    half = before_bytes + (whole_bytes - before_bytes) // 2
+    model, data, _ = made(name)
+    before = held().counted_bytes
+    allowed = before + megabytes * MB
     try:
-        ab.plan(model, data, memory=half)
+        ab.plan(model, data, memory=allowed)
     except ab.AnybatchError as refused:
-        half = int(refused.needed_bytes)  # type: ignore[attr-defined]
-    return half + KEPT
+        allowed = int(refused.needed_bytes)  # type: ignore[attr-defined]
+    return {"parts_bytes": allowed + KEPT - before}
 
 
 def planned_and_trained(name: str, megabytes: int) -> dict[str, Any]:
@@ -226,12 +225,21 @@ def all_sizes(name: str, megabytes: int) -> dict[str, Any]:
     limit = held().counted_bytes + megabytes * MB
     plan = ab.plan(model, data, memory=limit)
     chosen = plan.micro_batch_size or batch
-    sizes = [size for size in ladder(batch) if chosen >= size >= chosen / 32]
+    sizes = [size for size in ladder(batch) if size >= chosen / 32 and _peak(model, data, size) <= limit]
     found: dict[int, list[float]] = {size: [] for size in {*sizes, chosen}}
     for _ in range(RUNS):
         for size, rates in found.items():
             rates.append(_samples_per_second(model, data, batch, size))
     return {"family": name, "chosen": chosen, "rates": {size: max(rates) for size, rates in found.items()}}
+
+
+def _peak(model: Any, data: Any, part: int) -> int:
+    import anybatch as ab
+
+    with PeakWatch() as watch:
+        ab.fit(model, data, micro_batch_size=part, verbose=0)
+    give_back_freed()
+    return watch.peak_bytes
 
 
 def _samples_per_second(model: Any, data: Any, batch: int, part: int) -> float:
@@ -245,10 +253,10 @@ def _samples_per_second(model: Any, data: Any, batch: int, part: int) -> float:
     return updates * batch / (time.perf_counter() - start)
 
 
-def main(name: str, megabytes: str = "", sizes: str = "") -> dict[str, Any]:
+def main(name: str, megabytes: str = "", what: str = "") -> dict[str, Any]:
     if not megabytes:
         return needed(name)
-    return all_sizes(name, int(megabytes)) if sizes else planned_and_trained(name, int(megabytes))
+    return {"": planned_and_trained, "least": least, "sizes": all_sizes}[what](name, int(megabytes))
 
 
 if __name__ == "__main__":

@@ -36,7 +36,11 @@ def child(tmp_path: Any, *arguments: str) -> dict[str, Any]:
 def limits(tmp_path: Any, family: str) -> list[int]:
     """Return five limits in MiB above what the process holds before."""
     found = child(tmp_path / "needed", family)
-    least, most = sorted([found["quarter_bytes"], found["whole_bytes"]])
+    if found["parts_bytes"] is None:
+        # in a process of its own: what the first one took, its allocator may keep
+        half = str(found["whole_bytes"] // 2 // MB)
+        found |= child(tmp_path / "least", family, half, "least")
+    least, most = sorted([found["parts_bytes"], found["whole_bytes"]])
     return [int(ROOM * (least + share * (most - least)) / MB) for share in SHARES]
 
 
@@ -83,5 +87,4 @@ def test_the_chosen_part_is_about_as_fast_as_the_fastest(tmp_path: Any, family: 
     share = rates[found["chosen"]] / max(rates.values())
     told = ", ".join(f"{part}: {rate:,.0f}" for part, rate in sorted(rates.items()))
     print(f"{family}: {found['chosen']} of {{{told}}} samples/s: {share:.0%} of the fastest", flush=True)
-    # 95 % is the aim; the rest is for the noise of a machine that does other things too
-    assert share >= 0.9
+    assert share >= 0.95

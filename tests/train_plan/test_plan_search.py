@@ -21,7 +21,8 @@ def searched(batch, free, *, fixed, sums, per_sample, noise=0, floor=0):
         tried.append(found <= free)
         return found if found <= free else None
 
-    search = Search(measure, batch, free, Probe(1, rise(1, Split.SEVERAL)))
+    starts = [Probe(1, rise(1, kind)) for kind in (Split.SEVERAL, Split.ONE)]
+    search = Search(measure, batch, free, *starts)
     return search.run(), tried, rise
 
 
@@ -84,7 +85,7 @@ def test_a_whole_batch_that_was_seen_not_to_fit_tells_the_slope_of_its_parts():
         """On a device with room beyond the limit nothing fails; below 16 rows workspaces hide the slope."""
         return 4 * MB + max(0, rows - 16) * (MB // 32)
 
-    peaks = Search(measure, 512, 14 * MB, Probe(1, 4 * MB)).run()
+    peaks = Search(measure, 512, 14 * MB, *2 * [Probe(1, 4 * MB)]).run()
     part = chosen(peaks, 512, 14 * MB)
     assert 128 < part < 512
     real = measure(part, Split.SEVERAL)
@@ -100,7 +101,7 @@ def test_a_size_whose_slope_may_be_hidden_is_not_looked_at_before_a_smaller_one(
 
     tried = []
     free = 83 * MB
-    peaks = Search(measure, 4096, free, Probe(1, 34 * MB)).run()
+    peaks = Search(measure, 4096, free, *2 * [Probe(1, 34 * MB)]).run()
     assert max(measure(rows, Split.SEVERAL) for rows in list(tried)) <= free
     assert measure(chosen(peaks, 4096, free), Split.SEVERAL) <= free
     assert len(set(tried)) <= 5
@@ -113,7 +114,7 @@ def test_a_jump_at_the_chosen_size_is_seen_before_it_is_relied_on():
         return 60 * MB + rows * MB // 2 + (20 * MB if rows % 256 == 0 else 0)
 
     for free in range(150 * MB, 600 * MB, 10 * MB):
-        peaks = Search(measure, 1024, free, Probe(1, 60 * MB)).run()
+        peaks = Search(measure, 1024, free, *2 * [Probe(1, 60 * MB)]).run()
         part = chosen(peaks, 1024, free)
         if part < 1024:
             assert measure(part, Split.ALL) <= min(free, peaks.predicted_peak_bytes(part, 1024))
@@ -123,7 +124,7 @@ def test_a_whole_batch_that_takes_less_than_its_halves_is_predicted_as_it_was_se
     def measure(rows, kind):
         return 50 * MB + rows * MB // (5 if kind is Split.ONE else 2)
 
-    peaks = Search(measure, 1024, 800 * MB, Probe(1, 50 * MB)).run()
+    peaks = Search(measure, 1024, 800 * MB, *2 * [Probe(1, 50 * MB)]).run()
     assert chosen(peaks, 1024, 800 * MB) == 1024
     assert abs(peaks.predicted_peak_bytes(1024, 1024) - measure(1024, Split.ONE)) < MB
 

@@ -120,8 +120,8 @@ def measured(
 def _within(model: Any, source: Source, memory: Memory, *, again: bool) -> Plan:
     """Return the plan as far as one memory decides."""
     held = held_before(model, memory)
-    if held.n_bytes >= memory.limit_bytes:
-        raise AboveLimit(held.n_bytes, memory.limit_bytes)
+    if held.now_bytes >= memory.limit_bytes:
+        raise AboveLimit(held.now_bytes, memory.limit_bytes)
     batch_size = source.batch_size
     if batch_size is None or not (again or isinstance(source, StreamSource)):
         note = "nothing was probed: this data has no batches that could be read twice"

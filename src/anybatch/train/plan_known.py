@@ -23,6 +23,11 @@ class Held:
     left_bytes: int = 0
     """What probing has left there, traced steps above all: a measured peak has it in already."""
 
+    @property
+    def now_bytes(self) -> int:
+        """What is held, all of it: TensorFlow's allocator for oneDNN never gives anything back."""
+        return self.n_bytes + self.left_bytes
+
 
 _BEFORE: WeakKeyDictionary[Any, dict[str, Held]] = WeakKeyDictionary()
 """By memory, how it was before a model was probed for the first time."""

@@ -16,7 +16,7 @@ class AboveLimit(AnybatchError, MemoryError):
         held_already = size(self.held_bytes, up=True)
         return (
             f"the process already holds {held_already} and may hold {size(self.limit_bytes)}; "
-            f"let go of something, or allow more than {held_already}"
+            f"let go of something, start a new process, or allow more than {held_already}"
         )
 
 

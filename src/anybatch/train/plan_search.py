@@ -47,8 +47,8 @@ class Search:
     """What memory may rise by."""
     start: Probe
     """What an update of one sample at a time takes: everything that does not grow with the samples."""
-    whole_start: Probe = Probe(0, 0)
-    """The same without sums; nothing begins below zero."""
+    whole_start: Probe
+    """The same in one part, without sums."""
     most_probes: int = MOST_PROBES
     """When so many were made, the chosen part is believed as it is."""
     small: list[Probe] = field(default_factory=list)
@@ -188,9 +188,10 @@ class Search:
         if len(found) == 2:
             return fitted(found)
         only = found[0]
-        # adding up may take more for every sample, as it does in an embedding
-        own = (only.peak_bytes - self.whole_start.peak_bytes) / (only.samples - self.whole_start.samples)
-        slope = max(0.0, min(several.bytes_per_sample, own))
+        slope, apart = several.bytes_per_sample, only.samples - self.whole_start.samples
+        if apart:
+            # adding up may take more for every sample, as it does in an embedding
+            slope = max(0.0, min(slope, (only.peak_bytes - self.whole_start.peak_bytes) / apart))
         return PeakModel(only.peak_bytes - slope * only.samples, slope, only.samples)
 
     def _next(self) -> int | None:

@@ -142,6 +142,7 @@ CONTENDERS: dict[str, Contender] = {
             "records",
             "not a contender: the same batch again and again, nothing read",
         ),
+        Contender("ab.fit, constant batch", "training:ours_constant", "ours", "records", "in one part"),
         Contender(
             "bare limit", "bare:one_thread", "limit", "file_bytes", f"one thread; {_LIMIT}", quick=False
         ),

@@ -16,5 +16,12 @@ THEME = Theme(
                 "model.fit, tf.data usual", "model.fit, tf.data best", "ab.fit", "model.fit, constant batch"
             ),
         ),
+        Case(
+            "one_part",
+            "the same model on the same tensors again and again: what ab.fit itself costs",
+            "floats",
+            "records",
+            contenders("model.fit, constant batch", "ab.fit, constant batch"),
+        ),
     ),
 )

@@ -19,7 +19,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Have TensorFlow choose, by its first tensor, an allocator that gives back what a test has taken.
 
-    With oneDNN it keeps everything for good, so that the next plan in the same process finds room for any batch.
+    With oneDNN it keeps everything for good, and the next plan in the same process finds room for any batch.
     The processes that tests start have the allocator that users have.
     """
     tensorflow = sys.modules.get("tensorflow")

@@ -141,7 +141,7 @@ def made(name: str) -> tuple[Any, Any, int]:
 
 
 def needed(name: str) -> dict[str, Any]:
-    """Return what the whole batch takes beyond what is held before, and small parts as far as that is known."""
+    """Return what the whole batch takes beyond what is held before, and small parts if that is known."""
     import anybatch as ab
 
     model, data, batch = made(name)

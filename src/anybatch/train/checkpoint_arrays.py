@@ -1,10 +1,11 @@
-"""Arrays by name in a safetensors file: written piece by piece, read one by one.
+"""Arrays by name in a safetensors file: written piece by piece, read one by one, or by some rows.
 
 The safetensors library writes from copies of all arrays at once, which a process near its limit cannot
 afford; its format is a header and the arrays' bytes, and it reads what is written here.
 """
 
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ _DTYPES = {
     "float32": "F32",
     "float64": "F64",
 }
+_STORED = {stored: name for name, stored in _DTYPES.items()}
 _STORED_AS = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 """For types that NumPy itself does not know, such as bfloat16: their bits."""
 
@@ -64,29 +66,64 @@ def _entries(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
     return entries
 
 
+def in_pieces(
+    arrays: Mapping[str, NDArray[Any]], name: str, piece_bytes: int
+) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield an array as some of its rows at a time, and the number of the first; a small one as it is."""
+    if isinstance(arrays, StoredArrays):
+        yield from arrays.pieces(name, piece_bytes)
+        return
+    array = arrays[name]
+    for start, stop in _cuts(array.shape, array.nbytes, piece_bytes):
+        yield start, array if stop is None else array[start:stop]
+
+
 class StoredArrays(Mapping[str, NDArray[Any]]):
-    """The arrays of a file, each read when it is asked for."""
+    """The arrays of a file, read when they are asked for."""
 
     def __init__(self, file: Path) -> None:
         from safetensors import safe_open
 
-        self._open: Any = lambda: safe_open(str(file), framework="numpy")
-        with self._open() as opened:
-            self._names = list(opened.keys())
-            self._foreign = json.loads((opened.metadata() or {}).get(_NAMES_KEY, "{}"))
+        # the library checks what the header says, and then it can be believed
+        with safe_open(str(file), framework="numpy"), file.open("rb") as opened:
+            header_bytes = int.from_bytes(opened.read(8), "little")
+            self._entries: dict[str, Any] = json.loads(opened.read(header_bytes))
+        self._file = file
+        self._start = 8 + header_bytes
+        self._foreign = json.loads(self._entries.pop("__metadata__", {}).get(_NAMES_KEY, "{}"))
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._names:
-            raise KeyError(name)
-        with self._open() as opened:
-            array: NDArray[Any] = opened.get_tensor(name)
-        return array.view(np.dtype(self._foreign[name])) if name in self._foreign else array
+        begin, end = self._entries[name]["data_offsets"]
+        (_, array), *_ = self.pieces(name, end - begin)
+        return array
+
+    def pieces(self, name: str, piece_bytes: int) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Read an array as `in_pieces` gives it."""
+        entry = self._entries[name]
+        (begin, end), shape = entry["data_offsets"], tuple(entry["shape"])
+        dtype = np.dtype(_STORED[entry["dtype"]]).newbyteorder("<")
+        with self._file.open("rb") as opened:
+            opened.seek(self._start + begin)
+            for start, stop in _cuts(shape, end - begin, piece_bytes):
+                wanted = shape if stop is None else (stop - start, *shape[1:])
+                array = np.fromfile(opened, dtype, math.prod(wanted)).reshape(wanted)
+                yield start, array.view(np.dtype(self._foreign[name])) if name in self._foreign else array
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
+        return iter(self._entries)
 
     def __len__(self) -> int:
-        return len(self._names)
+        return len(self._entries)
+
+
+def _cuts(shape: tuple[int, ...], n_bytes: int, piece_bytes: int) -> Iterator[tuple[int, int | None]]:
+    """Yield first and last row of every piece; no last row for an array that stays whole."""
+    rows = piece_bytes * shape[0] // n_bytes if shape and n_bytes else 0
+    if not 0 < rows < (shape or (0,))[0]:
+        yield 0, None
+        return
+    for start in range(0, shape[0], rows):
+        yield start, min(start + rows, shape[0])
 
 
 def _stored_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

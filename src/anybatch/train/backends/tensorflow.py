@@ -18,6 +18,7 @@ from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_betw
 from anybatch.train.backends.tensorflow_findings import Findings, examined
 from anybatch.train.backends.tensorflow_progress import with_progress
 from anybatch.train.backends.tensorflow_sizes import sizes, sums_grow, variables_bytes
+from anybatch.train.backends.tensorflow_state import put_rows
 from anybatch.train.backends.tensorflow_steps import Steps
 from anybatch.train.backends.tensorflow_tape import LossParts
 from anybatch.train.backends.tensorflow_terms import predictions
@@ -45,6 +46,7 @@ __all__ = [
     "identity",
     "joined",
     "numbers",
+    "put_rows",
     "row_count",
     "rows_between",
     "sizes",

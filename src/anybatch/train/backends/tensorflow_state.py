@@ -41,6 +41,13 @@ def n_bytes(variable: Any) -> int:
     return int(value.shape.num_elements() or 0) * int(value.dtype.size)
 
 
+def put_rows(variable: Any, start: int, rows: Any) -> None:
+    """Overwrite some rows where they are. What a slice of a variable offers copies all of it first."""
+    tf.raw_ops.ResourceStridedSliceAssign(
+        ref=variable.value.handle, begin=[start], end=[start + len(rows)], strides=[1], value=rows
+    )
+
+
 def moved_by_a_part(model: Any) -> list[Any]:
     """Return what a forward pass and its metrics move: seeds, statistics, counts."""
     return [*model.non_trainable_variables, *model.metrics_variables]

@@ -40,14 +40,10 @@ def restore_model(model: Any, arrays: Mapping[str, NDArray[Any]], *, only: str =
 
     Large ones go piece by piece: a table of 50 MB would take 100 MB more on its way from a file.
     """
-    put_rows = backend_of(model).put_rows
+    assign_pieces = backend_of(model).assign_pieces
     for name, variable in _named(model):
         if name.startswith(only):
-            for start, rows in in_pieces(arrays, name, PIECE_BYTES):
-                if rows.shape == variable.shape:
-                    variable.assign(rows)
-                else:
-                    put_rows(variable, start, rows)
+            assign_pieces(variable, in_pieces(arrays, name, PIECE_BYTES))
 
 
 def model_identity(model: Any) -> str:

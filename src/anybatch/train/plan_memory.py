@@ -13,6 +13,7 @@ from typing import Any
 from anybatch import __version__
 from anybatch.handover import Json, read_sealed, write_sealed
 from anybatch.memory import PeakModel, Peaks
+from anybatch.train.backends import backend_of
 from anybatch.train.plan_uses import Sizes
 
 _FORMAT = 4
@@ -41,6 +42,7 @@ def key_of(model: Any, columns: Any, memory: str = "") -> str:
         "steps": [model.run_eagerly, bool(model.jit_compile)],
         "inputs": [[list(leaf.shape[1:]), str(leaf.dtype)] for leaf in _leaves(columns)],
         "memory": memory,
+        "framework": backend_of(model).peaks_depend_on(),
         "machine": [platform.machine(), os.cpu_count(), platform.python_version(), __version__, _FORMAT],
     }
     return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:32]

@@ -13,12 +13,13 @@ from anybatch.train.backends.tensorflow_devices import (
     device_limit_bytes,
     device_watch,
     devices_with_memory,
+    peaks_depend_on,
 )
 from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_between, tensors
 from anybatch.train.backends.tensorflow_findings import Findings, examined
 from anybatch.train.backends.tensorflow_progress import with_progress
 from anybatch.train.backends.tensorflow_sizes import sizes, sums_grow, variables_bytes
-from anybatch.train.backends.tensorflow_state import put_rows
+from anybatch.train.backends.tensorflow_state import assign_pieces
 from anybatch.train.backends.tensorflow_steps import Steps
 from anybatch.train.backends.tensorflow_tape import LossParts
 from anybatch.train.backends.tensorflow_terms import predictions
@@ -30,6 +31,7 @@ __all__ = [
     "MemoryLog",
     "Steps",
     "as_keras_casts",
+    "assign_pieces",
     "build",
     "callback_list",
     "check_model",
@@ -46,7 +48,7 @@ __all__ = [
     "identity",
     "joined",
     "numbers",
-    "put_rows",
+    "peaks_depend_on",
     "row_count",
     "rows_between",
     "sizes",

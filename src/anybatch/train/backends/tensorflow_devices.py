@@ -7,16 +7,33 @@ A GPU could not be had where this was written. What was run instead is the same 
 import os
 from typing import Self
 
+import keras
 import tensorflow as tf
 
 _ON_THE_CPU, _ITS_LIMIT = "TF_CPU_ALLOCATOR_USE_BFC", "TF_CPU_BFC_MEM_LIMIT_IN_MB"
 _CPU = "CPU:0"
+_SETTINGS = ("TF_CPU_", "TF_ENABLE_ONEDNN", "TF_ONEDNN", "MALLOC_")
 
 
 def devices_with_memory() -> list[str]:
     """Return the devices that have memory of their own."""
     on_the_cpu = [_CPU] if os.environ.get(_ON_THE_CPU) == "1" else []
     return on_the_cpu + [f"GPU:{at}" for at, _ in enumerate(tf.config.list_logical_devices("GPU"))]
+
+
+def peaks_depend_on() -> list[str]:
+    """Return what the same model's peak depends on: versions, and which allocator there is.
+
+    On processors with instructions for neural networks oneDNN is on, with an allocator that keeps what it has
+    had; it alone tells what it holds on the host.
+    """
+    settings = [f"{name}={value}" for name, value in os.environ.items() if name.startswith(_SETTINGS)]
+    try:
+        tf.config.experimental.get_memory_info(_CPU)
+        keeps = True
+    except ValueError:
+        keeps = False
+    return [tf.__version__, keras.__version__, f"keeps={keeps}", *sorted(settings)]
 
 
 def device_limit_bytes(device: str) -> int | None:

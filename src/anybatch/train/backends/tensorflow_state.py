@@ -1,5 +1,6 @@
 """What a step moves, and how to put it back."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import tensorflow as tf
@@ -41,11 +42,21 @@ def n_bytes(variable: Any) -> int:
     return int(value.shape.num_elements() or 0) * int(value.dtype.size)
 
 
-def put_rows(variable: Any, start: int, rows: Any) -> None:
-    """Overwrite some rows where they are. What a slice of a variable offers copies all of it first."""
-    tf.raw_ops.ResourceStridedSliceAssign(
-        ref=variable.value.handle, begin=[start], end=[start + len(rows)], strides=[1], value=rows
-    )
+def assign_pieces(variable: Any, pieces: Iterable[tuple[int, Any]]) -> None:
+    """Give a variable its value out of pieces of its rows, each with the number of its first row.
+
+    They go into a tensor that the variable then takes over. Overwriting rows of the variable itself would
+    take even less, but from then on TensorFlow copies such a variable whenever it is read.
+    """
+    whole = None
+    for start, rows in pieces:
+        if rows.shape == tuple(variable.shape):
+            whole = rows
+        else:
+            if whole is None:
+                whole = tf.raw_ops.Empty(shape=variable.shape, dtype=variable.dtype)
+            whole = tf.raw_ops.InplaceUpdate(x=whole, i=tf.range(start, start + len(rows)), v=rows)
+    variable.assign(whole)
 
 
 def moved_by_a_part(model: Any) -> list[Any]:

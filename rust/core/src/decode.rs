@@ -9,7 +9,7 @@ use crate::column::Column;
 use crate::example::{self, Kind, Level};
 use crate::image::{self, Failure, Room, Shape};
 use crate::schema::{Dtype, Fallback, Field, Form, Schema};
-use crate::template::{Slot, Template, Templates};
+use crate::template::{Layout, Slot, Templates};
 use crate::wire::Malformed;
 
 mod values;
@@ -74,13 +74,13 @@ impl Decoder {
 
     /// Append `record` to the columns, one per field. On a fault the columns are as they were.
     pub fn decode(&mut self, schema: &Schema, record: &[u8], columns: &mut [Column], row: usize) -> Outcome {
-        if let Some(template) = self.templates.fitting(record) {
-            if fill_like(template, schema, record, columns, &mut self.images).is_ok() {
+        if let Some(slots) = self.templates.fitting(record) {
+            if fill_like(slots, schema, record, columns, &mut self.images).is_ok() {
                 return Ok(());
             }
             columns.iter_mut().for_each(|column| column.keep_rows(row));
         } else if !schema.has_lists {
-            self.templates.learn(record, || template_of(schema, record));
+            self.templates.learn(|| layout_of(schema, record));
         }
         self.decode_around(schema, record, columns, row, None)
     }
@@ -162,24 +162,24 @@ fn value_of<'a>(found: &'a [Found], schema: &Schema, record: &'a [u8], field: us
 }
 
 /// The layout of a record that has every key asked for.
-fn template_of(schema: &Schema, record: &[u8]) -> Option<Template> {
+fn layout_of(schema: &Schema, record: &[u8]) -> Option<Layout> {
     let place = |level, key: &[u8]| match schema.find(level, key, 0) {
         Some(place) => Ok(Some(place)),
         None => example::checked_key(key).map(|_| None),
     };
-    Template::of(record, false, place).filter(|template| template.slots.len() == schema.keys.len())
+    Layout::of(record, false, place).filter(|layout| layout.slots().len() == schema.keys.len())
 }
 
 /// The values of a record that is laid out as another one was.
 fn fill_like(
-    template: &Template,
+    slots: &[Slot],
     schema: &Schema,
     record: &[u8],
     columns: &mut [Column],
     images: &mut image::Decoder,
 ) -> Outcome {
     for ((field, key), column) in schema.fields.iter().zip(&schema.key_of_field).zip(columns) {
-        let slot = &template.slots[*key];
+        let slot = &slots[*key];
         let as_stored = matches!((field.form, field.dtype), (Form::Raw, _) | (Form::Dense, Dtype::Float32));
         if as_stored && slot.kind == field.kind() && slot.values.len() == field.item_bytes() {
             column.values.extend(&record[slot.values.clone()]);

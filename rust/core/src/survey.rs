@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use crate::example::{self, Level};
-use crate::template::{NOT_PLAIN, Template, Templates};
+use crate::template::{Layout, NOT_PLAIN, Slot, Templates};
 use crate::wire::Parsed;
 
 mod seen;
 
+use seen::Values;
 pub use seen::{Range, Seen};
 
 /// More names than any schema has: a bound on what hostile records can make us remember.
@@ -41,9 +42,8 @@ impl Survey {
 
     fn learn(&mut self, record: &[u8]) {
         if record.len() <= LARGEST_TEMPLATE {
-            self.templates.learn(record, || {
-                Template::of(record, true, |level, key| self.names.known_place(level, key))
-            });
+            self.templates
+                .learn(|| Layout::of(record, true, |level, key| self.names.known_place(level, key)));
         }
     }
 
@@ -76,6 +76,8 @@ struct Names {
     /// Records mostly have their names in one order.
     expected: usize,
     look: u64,
+    /// The values of a record of a known layout.
+    now: Vec<Values>,
 }
 
 impl Names {
@@ -93,13 +95,13 @@ impl Names {
     }
 
     /// Count a record of a known layout. Only packed numbers can still be wrong: then nothing is counted.
-    fn fill(&mut self, like: &Template, record: &[u8]) -> Parsed<()> {
-        for slot in &like.slots {
-            self.known[slot.place].now = Seen::of_values(slot.kind, &record[slot.values.clone()])?;
+    fn fill(&mut self, slots: &[Slot], record: &[u8]) -> Parsed<()> {
+        self.now.clear();
+        for slot in slots {
+            self.now.push(Values::of(slot.kind, &record[slot.values.clone()])?);
         }
-        for slot in &like.slots {
-            let named = &mut self.known[slot.place];
-            named.seen.merge(&named.now);
+        for (slot, values) in slots.iter().zip(&self.now) {
+            self.known[slot.place].seen.count(values);
         }
         Ok(())
     }

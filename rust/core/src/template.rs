@@ -1,19 +1,23 @@
 //! The layouts of records seen lately: most records of a data set differ from others in nothing but their
-//! values, and then need not be parsed, only compared. Saves half of what decoding a small record costs.
+//! values, and then need not be parsed, only compared; those that differ in how many values they have too are
+//! walked through by what is expected next. Saves half of what decoding a small record costs.
 
-use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::example::{self, Kind, Level};
-use crate::wire::{Malformed, Parsed};
+use crate::example::Kind;
+use crate::wire::Malformed;
 
-/// Layouts that are remembered: labels of one and of two bytes, keys in one order and in another.
+mod layout;
+
+pub(crate) use layout::Layout;
+
+/// Templates and layouts that are remembered: labels of one and of two bytes, keys in one order and in another.
 const REMEMBERED: usize = 4;
 /// After so many records in a row that were like none before, looking for layouts is seldom worth it.
 const PATIENCE: u32 = 64;
 
 /// Where one key's values lie within a record.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Slot {
     /// The key's number, for whoever reads the record.
     pub place: usize,
@@ -36,32 +40,10 @@ pub(crate) struct Template {
 pub(crate) const NOT_PLAIN: Malformed = Malformed("not laid out plainly");
 
 impl Template {
-    /// The layout of a sound record, if it is plain: every key once, with all its values in one piece. `place`
-    /// numbers the keys; what lies under one without a number can be anything.
-    pub fn of(
-        record: &[u8],
-        lists: bool,
-        place: impl Fn(Level, &[u8]) -> Parsed<Option<usize>>,
-    ) -> Option<Self> {
-        let (mut slots, mut free) = (Vec::new(), Vec::new());
-        example::entries(record, lists, |level, key, value| {
-            let Cow::Borrowed(value) = value else { return Err(NOT_PLAIN) };
-            let Some(place) = place(level, key)? else {
-                free.push(within(record, value));
-                return Ok(());
-            };
-            let Some((kind, Cow::Borrowed(list))) = example::feature(level, value)? else {
-                return Err(NOT_PLAIN);
-            };
-            let values = within(record, example::only_value(level, kind, list)?.ok_or(NOT_PLAIN)?);
-            free.push(values.clone());
-            slots.push(Slot { place, kind, list: within(record, list), values });
-            Ok(())
-        })
-        .ok()?;
-        slots.sort_unstable_by_key(|slot| slot.place);
-        let once = slots.windows(2).all(|pair| pair[0].place != pair[1].place);
-        once.then(|| Template { record: record.to_vec(), fixed: between(free, record.len()), slots })
+    /// A record that a layout has just fitted, as the measure of others of its length.
+    fn of(record: &[u8], layout: &Layout) -> Self {
+        let fixed = between(layout.free().to_vec(), record.len());
+        Template { record: record.to_vec(), fixed, slots: layout.slots().to_vec() }
     }
 
     fn fits(&self, record: &[u8]) -> bool {
@@ -70,47 +52,65 @@ impl Template {
     }
 }
 
-/// The templates of records seen lately.
+/// What records seen lately have in common.
 #[derive(Debug, Default)]
 pub(crate) struct Templates {
-    known: Vec<Template>,
-    lengths: [usize; REMEMBERED],
-    next: usize,
+    known: Few<Template>,
+    layouts: Few<Layout>,
+    last_length: usize,
     misses: u32,
 }
 
 impl Templates {
-    pub fn fitting(&mut self, record: &[u8]) -> Option<&Template> {
-        let found = self.known.iter().find(|template| template.fits(record));
-        if found.is_some() {
+    /// Where everything lies in a record that is like one before.
+    pub fn fitting(&mut self, record: &[u8]) -> Option<&[Slot]> {
+        if let Some(at) = self.known.items.iter().position(|template| template.fits(record)) {
             self.misses = 0;
+            return Some(&self.known.items[at].slots);
         }
-        found
+        let layout =
+            self.layouts.items.iter_mut().find_map(|layout| layout.fits(record).then_some(layout))?;
+        self.misses = 0;
+        // records of one length are told by comparing, in a fraction of the time
+        if self.last_length == record.len() {
+            self.known.keep(Template::of(record, layout));
+        }
+        self.last_length = record.len();
+        Some(layout.slots())
     }
 
     /// Take note of a record that was like none of those known; `made` is asked now and then only.
-    pub fn learn(&mut self, record: &[u8], made: impl FnOnce() -> Option<Template>) {
+    pub fn learn(&mut self, made: impl FnOnce() -> Option<Layout>) {
         self.misses = self.misses.saturating_add(1);
-        if self.misses > PATIENCE && !self.misses.is_multiple_of(PATIENCE) {
-            return;
-        }
-        self.next = (self.next + 1) % REMEMBERED;
-        // a length that never comes again promises nothing
-        if !self.lengths.contains(&record.len()) {
-            self.lengths[self.next] = record.len();
-        } else if let Some(template) = made() {
-            match self.known.get_mut(self.next) {
-                Some(place) => *place = template,
-                None => self.known.push(template),
-            }
+        if (self.misses <= PATIENCE || self.misses.is_multiple_of(PATIENCE))
+            && let Some(layout) = made()
+        {
+            self.layouts.keep(layout);
         }
     }
 }
 
-/// Where `part` lies in the record that it is a part of.
-fn within(record: &[u8], part: &[u8]) -> Range<usize> {
-    let start = part.as_ptr().addr().saturating_sub(record.as_ptr().addr()).min(record.len());
-    start..(start + part.len()).min(record.len())
+/// The last few of something.
+#[derive(Debug)]
+struct Few<T> {
+    items: Vec<T>,
+    next: usize,
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Few { items: Vec::new(), next: 0 }
+    }
+}
+
+impl<T> Few<T> {
+    fn keep(&mut self, item: T) {
+        match self.items.get_mut(self.next) {
+            Some(oldest) => *oldest = item,
+            None => self.items.push(item),
+        }
+        self.next = (self.next + 1) % REMEMBERED;
+    }
 }
 
 /// What lies between the ranges.

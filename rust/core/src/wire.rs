@@ -101,24 +101,38 @@ const CONTINUED: u64 = 0x8080_8080_8080_8080;
 
 /// Call `visit` for every number of a packed list.
 ///
-/// Lists mix short and long numbers, and a branch per byte would guess wrong for every other one: where a
-/// number ends is computed from eight bytes at once.
+/// Lists mix short and long numbers, and a branch per byte would guess wrong for every other one: where numbers
+/// end is computed from eight bytes at once, and so that none waits for the one before it.
 #[inline]
-pub fn packed(mut rest: &[u8], mut visit: impl FnMut(u64)) -> Parsed<()> {
-    while let Some(bytes) = rest.first_chunk::<8>() {
-        let word = u64::from_le_bytes(*bytes);
-        let last_bit = (!word & CONTINUED).trailing_zeros();
-        if last_bit == u64::BITS {
-            visit(varint_of_at_most(&mut rest, 10)?);
-            continue;
+pub fn packed(list: &[u8], mut visit: impl FnMut(u64)) -> Parsed<()> {
+    let mut start = 0;
+    if let Some(first) = list.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes)) {
+        for from in (0..list.len()).step_by(8) {
+            // the last eight bytes overlap those before them
+            let at = from.min(list.len() - 8);
+            let mut ends = !word_at(list, at) & CONTINUED & (u64::MAX << (8 * (from - at)));
+            while ends != 0 {
+                let end = at + ends.trailing_zeros() as usize / 8;
+                ends &= ends - 1;
+                if end - start >= 8 {
+                    visit(varint(&mut &list[start..])?);
+                } else {
+                    let until_end = if end < 7 { first << (8 * (7 - end)) } else { word_at(list, end - 7) };
+                    visit(joined(until_end >> (8 * (7 - (end - start)))));
+                }
+                start = end + 1;
+            }
         }
-        visit(joined(word & (u64::MAX >> (63 - last_bit))));
-        rest = &rest[last_bit as usize / 8 + 1..];
     }
+    let mut rest = &list[start..];
     while !rest.is_empty() {
         visit(varint(&mut rest)?);
     }
     Ok(())
+}
+
+fn word_at(list: &[u8], at: usize) -> u64 {
+    list[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
 /// How many numbers a packed list holds.

@@ -78,24 +78,73 @@ pub struct Seen {
     pub not_finite: u64,
 }
 
-impl Seen {
-    /// One record's packed numbers, or its one bytes value.
-    pub(super) fn of_values(kind: Kind, values: &[u8]) -> Parsed<Self> {
-        let mut one = Seen { present: 1, ..Seen::default() };
-        one.kinds[kind as usize] = 1;
-        let count = one.add_values(kind, values)?;
-        widen(&mut one.counts, count);
-        Ok(one)
+/// What a list holds that is in one piece: packed numbers, or one bytes value.
+#[derive(Debug)]
+pub(super) enum Values {
+    Bytes { size: u64 },
+    Floats { count: u64, finite: u64, range: Option<Range<f32>> },
+    Ints { count: u64, range: Option<Range<i64>> },
+}
+
+impl Values {
+    pub fn of(kind: Kind, values: &[u8]) -> Parsed<Self> {
+        Ok(match kind {
+            Kind::Bytes => Values::Bytes { size: values.len() as u64 },
+            Kind::Floats => Values::of_floats(values),
+            Kind::Ints => Values::of_ints(values)?,
+        })
     }
 
-    /// Add packed numbers or one bytes value, and return how many values these are.
-    fn add_values(&mut self, kind: Kind, values: &[u8]) -> Parsed<u64> {
-        match kind {
-            Kind::Bytes => widen(&mut self.sizes, values.len() as u64),
-            Kind::Floats => return Ok(self.add_floats(values)),
-            Kind::Ints => return self.add_ints(values),
+    fn of_floats(packed: &[u8]) -> Self {
+        let values = packed.as_chunks::<4>().0;
+        let (finite, range) = finite_range(values);
+        Values::Floats { count: values.len() as u64, finite, range }
+    }
+
+    fn of_ints(packed: &[u8]) -> Parsed<Self> {
+        let (mut count, mut low, mut high) = (0, i64::MAX, i64::MIN);
+        wire::packed(packed, |value| {
+            let value = value.cast_signed();
+            (count, low, high) = (count + 1, low.min(value), high.max(value));
+        })?;
+        Ok(Values::Ints { count, range: (count > 0).then_some(Range { low, high }) })
+    }
+
+    fn kind(&self) -> Kind {
+        match self {
+            Values::Bytes { .. } => Kind::Bytes,
+            Values::Floats { .. } => Kind::Floats,
+            Values::Ints { .. } => Kind::Ints,
         }
-        Ok(1)
+    }
+}
+
+impl Seen {
+    /// Count one record's values.
+    pub(super) fn count(&mut self, values: &Values) {
+        self.present += 1;
+        self.kinds[values.kind() as usize] += 1;
+        let count = self.add(values);
+        widen(&mut self.counts, count);
+    }
+
+    /// Add values, and return how many these are.
+    fn add(&mut self, values: &Values) -> u64 {
+        match *values {
+            Values::Bytes { size } => {
+                widen(&mut self.sizes, size);
+                1
+            }
+            Values::Floats { count, finite, range } => {
+                self.not_finite += count - finite;
+                join(&mut self.floats, range);
+                count
+            }
+            Values::Ints { count, range } => {
+                join(&mut self.ints, range);
+                count
+            }
+        }
     }
 
     /// The same for a list in several pieces, or without any.
@@ -106,34 +155,13 @@ impl Seen {
                 count += 1;
                 widen(&mut self.sizes, value.len() as u64);
             })?,
-            Kind::Floats => example::floats(level, list, |packed| count += self.add_floats(packed))?,
+            Kind::Floats => {
+                example::floats(level, list, |packed| count += self.add(&Values::of_floats(packed)))?
+            }
             Kind::Ints => example::ints(level, list, |value| {
                 count += 1;
                 widen(&mut self.ints, value);
             })?,
-        }
-        Ok(count)
-    }
-
-    /// Add little-endian floats, and return how many there are.
-    fn add_floats(&mut self, packed: &[u8]) -> u64 {
-        let values = packed.as_chunks::<4>().0;
-        let count = values.len() as u64;
-        let (finite, range) = finite_range(values);
-        self.not_finite += count - finite;
-        join(&mut self.floats, range);
-        count
-    }
-
-    /// Add packed whole numbers, and return how many there are.
-    fn add_ints(&mut self, packed: &[u8]) -> Parsed<u64> {
-        let (mut count, mut low, mut high) = (0, i64::MAX, i64::MIN);
-        wire::packed(packed, |value| {
-            let value = value.cast_signed();
-            (count, low, high) = (count + 1, low.min(value), high.max(value));
-        })?;
-        if count > 0 {
-            join(&mut self.ints, Some(Range { low, high }));
         }
         Ok(count)
     }
@@ -158,7 +186,7 @@ impl Seen {
             return Ok(());
         };
         let count = match example::only_value(level, kind, &list)? {
-            Some(values) => self.add_values(kind, values)?,
+            Some(values) => self.add(&Values::of(kind, values)?),
             None => self.add_pieces(level, kind, &list)?,
         };
         self.present = 1;

@@ -76,8 +76,16 @@ demo: $(BUILD) ## See what anybatch does, on data it makes itself
 .PHONY: test
 test: $(SETUP) ## Run every check that has to pass: lint, Rust tests, documentation, Python tests
 	$(call say,"Compiling and checking side by side; the first time this takes minutes")
-	@$(MAKE) --no-print-directory --output-sync=target -j $(JOBS) SIDE_BY_SIDE=yes lint test-rust docs
+	@$(MAKE) --no-print-directory --output-sync=target -j $(JOBS) SIDE_BY_SIDE=yes browser lint test-rust docs
 	@$(MAKE) --no-print-directory test-python
+
+# Only where somebody may install for all; elsewhere the tests say what they leave out.
+.PHONY: browser
+browser: ## Install Chromium for the tests of reports, where that is allowed
+	@command -v chromium google-chrome chromium-browser > /dev/null || [ "$$(id -u)" != 0 ] || \
+		! command -v apt-get > /dev/null || \
+		{ apt-get update && apt-get install --yes --no-install-recommends chromium; } > /dev/null 2>&1 || \
+		echo "==> No Chromium to be had: reports are not looked at in a browser"
 
 .PHONY: test-rust
 test-rust: $(SETUP) ## Run the tests of the Rust core

@@ -26,7 +26,7 @@ def told(tmp_path, *arguments, capped=True):
 
 @pytest.mark.long
 def test_a_batch_is_split_to_fit_into_a_device(tmp_path):
-    found = told(tmp_path, "92MiB")
+    found = told(tmp_path, "92MiB", "train")
     assert found["parts"] == found["parts of fit"] > 1
     assert found["limit"] == LIMIT
     assert any("CPU:0 decides" in note for note in found["notes"])

@@ -132,3 +132,18 @@ def test_a_whole_batch_that_takes_less_than_its_halves_is_predicted_as_it_was_se
 def test_one_sample_that_does_not_fit_is_told():
     peaks, _, _ = searched(64, 100 * MB, fixed=90 * MB, sums=20 * MB, per_sample=MB)
     assert chosen(peaks, 64, 100 * MB) is None
+
+
+def test_an_allocator_that_keeps_everything_does_not_hide_what_one_part_takes():
+    """As an embedding has it: its gradients are put end to end, so that several parts take more."""
+    kept = [0]
+
+    def measure(rows, kind):
+        per_sample = 52_000 if kind is Split.ONE else 125_000
+        kept[0] = max(kept[0], 130 * MB + rows * per_sample)
+        return kept[0]
+
+    starts = [Probe(1, 131 * MB), Probe(1, 130 * MB)]
+    peaks = Search(measure, 2048, 304 * MB, *starts, most_probes=3, sums_grow=True).run()
+    assert chosen(peaks, 2048, 304 * MB) == 2048
+    assert kept[0] <= 304 * MB

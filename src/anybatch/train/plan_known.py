@@ -87,6 +87,7 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
             whole_start=Probe(1, whole_start + built_bytes),
             # sums that grow with the batch take one more below
             most_probes=MOST_PROBES - grows,
+            sums_grow=grows,
         )
         peaks = search.run()
         part_size = chosen(peaks, search.batch_size, search.free_bytes)

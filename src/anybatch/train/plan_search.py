@@ -51,6 +51,9 @@ class Search:
     """The same in one part, without sums."""
     most_probes: int = MOST_PROBES
     """When so many were made, the chosen part is believed as it is."""
+    sums_grow: bool = False
+    """Adding up takes more for every sample: what one part takes is then seen before several of its size,
+    because an allocator that keeps what it has had would hide it behind them."""
     small: list[Probe] = field(default_factory=list)
     probes: list[tuple[Split, Probe]] = field(default_factory=list)
     verified: dict[int, int | None] = field(default_factory=dict)
@@ -60,7 +63,11 @@ class Search:
     def run(self) -> Peaks:
         """Return the model of the peak, from at most four probes."""
         rows = self._first_look()
-        while rows is not None and self._probe(rows, Split.SEVERAL):
+        while rows is not None:
+            if self.sums_grow and len(self._of(Split.SEVERAL)) == MOST_ASCENDING - 1:
+                self._probe_one_part(rows)
+            if not self._probe(rows, Split.SEVERAL):
+                break
             rows = self._next()
         several = self._fitted()
         return self._verified(Peaks(self._in_one_part(several), several))
@@ -172,15 +179,19 @@ class Search:
 
     def _in_one_part(self, several: PeakModel) -> PeakModel:
         """Return the model without sums: one probe more, where the whole batch has a chance to fit."""
-        slope = several.bytes_per_sample
-        if not self.small or slope * self.batch_size > self.free_bytes:
+        if not self.small:
             return several
         largest = self._in_several()[-1].samples
         # without sums it takes less; but whether so much less is not found out beyond the limit
         near = several.fits(self.batch_size, self.free_bytes) and trusted(self.batch_size, largest)
-        if not self._probe(self.batch_size if near else largest, Split.ONE):
-            return several
-        return self._in_one_part_through(several)
+        if near or not self._of(Split.ONE):
+            self._probe_one_part(self.batch_size if near else largest)
+        return self._in_one_part_through(several) if self._of(Split.ONE) else several
+
+    def _probe_one_part(self, rows: int) -> None:
+        """Look at so many rows in one part, where the whole batch has a chance to fit."""
+        if self._fitted().bytes_per_sample * self.batch_size <= self.free_bytes:
+            self._probe(rows, Split.ONE)
 
     def _in_one_part_through(self, several: PeakModel) -> PeakModel:
         """Return the line through what was seen in one part; through one point, with the slope of several."""
@@ -198,7 +209,8 @@ class Search:
         """Return the next size worth a probe; None when the slope is known, or nothing larger would fit."""
         before, last = self._in_several()[-2:]
         rows, risen = last.samples, last.peak_bytes - before.peak_bytes
-        if rows >= self._half or len(self.probes) == MOST_ASCENDING or rows <= before.samples:
+        ascended = len(self._of(Split.SEVERAL)) == MOST_ASCENDING
+        if rows >= self._half or ascended or rows <= before.samples:
             return None
         fitting = self._doubted(ceiling=min(self._half, rows * GROWTH_FACTOR))
         known = risen >= NOISE_BYTES and fitting < 2 * rows

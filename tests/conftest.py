@@ -8,6 +8,8 @@ import pytest
 collect_ignore = ["conftest.py"]
 """There are no examples in it, and its name is not the only one of its kind."""
 GIVE_BACK = "TF_ONEDNN_USE_SYSTEM_ALLOCATOR"
+# TensorFlow looks at it when it makes its first tensor, which some modules do while they are imported
+os.environ[GIVE_BACK] = "true"
 
 
 @pytest.hookimpl(trylast=True)
@@ -23,7 +25,6 @@ def pytest_collection_finish() -> None:
     The processes that tests start have the allocator that users have.
     """
     tensorflow = sys.modules.get("tensorflow")
-    if tensorflow is not None and GIVE_BACK not in os.environ:
-        os.environ[GIVE_BACK] = "true"
+    if tensorflow is not None:
         tensorflow.zeros(1)
-        del os.environ[GIVE_BACK]
+    del os.environ[GIVE_BACK]

@@ -41,8 +41,8 @@ _NEAR_THE_LIMIT_SECONDS = 0.01
 _SHOW_SECONDS = 0.5
 
 GIVES_BACK = {"TF_ONEDNN_USE_SYSTEM_ALLOCATOR": "true"}
-"""With oneDNN TensorFlow keeps all memory it ever had, in pieces that the next size of a part cannot use: a plan
-took 498 MiB of 460 on the way to parts of 52, where without that pool two of 256 fit."""
+"""With oneDNN TensorFlow keeps all memory it ever had, in pieces that the next size of a part cannot use: a
+plan took 498 MiB of 460 on the way to parts of 52, where without that pool two of 256 fit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,3 +1,4 @@
+import os
 import subprocess
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from tests.supervise.killed_training import train
 from tests.supervise.supervised import Told, command, events_of, needs_group
 
-SCRIPT = Path(__file__).with_name("killed_training.py")
+HERE = Path(__file__).parent
 
 
 def trained(file):
@@ -15,20 +16,26 @@ def trained(file):
         return int(loaded["parts"]), [loaded[name] for name in loaded.files if name != "parts"]
 
 
-@pytest.mark.long
-@needs_group
-def test_a_training_that_the_kernel_kills_is_finished_in_smaller_parts(tmp_path):
-    script = tmp_path / SCRIPT.name
-    script.write_text(SCRIPT.read_text())
-    train(tmp_path / "free.npz")
+def supervised(folder, name, memory):
+    """Run a script beside this file under a limit, with no plan from another time."""
+    script = folder / name
+    script.write_text((HERE / name).read_text())
     done = subprocess.run(
-        [*command("--memory", "400MiB"), script, tmp_path / "killed.npz"],
+        [*command("--memory", memory), script, folder / "killed.npz"],
         capture_output=True,
         text=True,
         check=False,
         timeout=400,
+        env=os.environ | {"XDG_CACHE_HOME": str(folder / "cache")},
     )
-    told = Told(done.returncode, events_of(done.stdout), done.stderr)
+    return Told(done.returncode, events_of(done.stdout), done.stderr)
+
+
+@pytest.mark.long
+@needs_group
+def test_a_training_that_the_kernel_kills_is_finished_in_smaller_parts(tmp_path):
+    train(tmp_path / "free.npz")
+    told = supervised(tmp_path, "killed_training.py", "400MiB")
     assert told.code == 0, told
     assert told.causes()[0] == "killed for memory"
     assert told.causes()[-1] == "finished"
@@ -36,3 +43,14 @@ def test_a_training_that_the_kernel_kills_is_finished_in_smaller_parts(tmp_path)
     assert (parts, smaller > 1) == (1, True)
     for one, other in zip(weights, again, strict=True):
         np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.long
+@needs_group
+def test_a_kill_while_sizes_are_tried_leads_to_smaller_ones(tmp_path):
+    told = supervised(tmp_path, "killed_planning.py", "800MiB")
+    assert told.code == 0, told
+    assert told.causes() == ["killed for memory", "finished"]
+    assert told.parts()[1] is not None
+    parts, _ = trained(tmp_path / "killed.npz")
+    assert parts >= 4

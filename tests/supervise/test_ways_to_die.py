@@ -177,6 +177,18 @@ KILLED_BY_THE_KERNEL = {
         0,
         "that is a leak",
     ),
+    "tries parts before training that are too large": Death(
+        "part = train(step=0, training=False, planning=True)\nblock = hold(part * 4)",
+        ["killed for memory", "finished"],
+        0,
+        "at most 32 samples",
+    ),
+    "has only planned": Death(
+        "train(step=0, part=0, training=False, planning=True); block = hold(400)",
+        ["killed for memory"],
+        128 + 9,
+        "has not reached ab.fit",
+    ),
     "never trains": Death("block = hold(400)", ["killed for memory"], 128 + 9, "has not reached ab.fit"),
 }
 

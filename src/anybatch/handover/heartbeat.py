@@ -26,6 +26,8 @@ class Pulse:
     held_bytes: int = 0
     training: bool = True
     """False once `fit` has returned: from then on silence is no hang."""
+    planning: bool = False
+    """Whether this comes from a trial before training, of parts as large as `part`; 0 when they are over."""
     beat: int = 0
 
 

@@ -96,7 +96,8 @@ class Listener:
         pulse = read_pulse(self._folder)
         if pulse is not None and (self.pulse is None or pulse.beat != self.pulse.beat):
             self.pulse, self._quiet_since = pulse, now_seconds
-            self.first_step = pulse.step if self.first_step is None else self.first_step
+            if self.first_step is None and not pulse.planning:
+                self.first_step = pulse.step
         if self.pulse is None or not self.pulse.training or halted or self._quiet_since is None:
             self._quiet_since = now_seconds
         return now_seconds - self._quiet_since

@@ -16,7 +16,7 @@ class Attempt:
     orders: Orders
     verdict: Verdict
     trained: bool = False
-    """Whether it ever reached `ab.fit`: without that there is nothing to continue from."""
+    """Whether it ever reached `ab.fit`, its trials included: else nothing says that a restart would help."""
     first_step: int = 0
     last_step: int = 0
     part: int = 0

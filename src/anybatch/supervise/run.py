@@ -143,7 +143,8 @@ def _attempt(orders: Orders, life: Life) -> Attempt:
     return Attempt(
         orders=orders,
         verdict=judged(life.evidence),
-        trained=pulse is not None,
+        # trials that are over belong to `ab.plan`, or training has not begun
+        trained=pulse is not None and (pulse.part > 0 or not pulse.planning),
         first_step=life.first_step,
         last_step=pulse.step if pulse else 0,
         part=pulse.part if pulse else 0,

@@ -147,15 +147,22 @@ def live_line(sample: Sample, pulse: Pulse, limit_bytes: int) -> str:
     ...     Sample(3.0, 1 << 30, 1200, 128), Pulse(step=1200, epoch=2, batch_size=512, part=128), 2 << 30
     ... )
     'step 1,200 · epoch 3 · batch 512 = 4 x 128 · 1 GiB of 2 GiB'
+    >>> live_line(Sample(1.0, 1 << 30, 0, 64), Pulse(batch_size=512, part=64, planning=True, beat=3), 2 << 30)
+    'planning, parts of 64 tried · 1 GiB of 2 GiB'
     """
-    parts = -(-pulse.batch_size // pulse.part) if pulse.part else 0
-    split = f"batch {pulse.batch_size:,} = {parts} x {pulse.part:,}" if parts else ""
-    step = (
-        f"step {pulse.step:,} · epoch {pulse.epoch + 1:,}" if pulse.beat or pulse.step else "not training yet"
-    )
     memory = f"{size(sample.held_bytes)} of {size(limit_bytes)}"
     waiting = f"waiting for memory {sample.pressure:.0%} of the time" if sample.pressure >= 0.1 else ""
-    return " · ".join(text for text in (step, split, memory, waiting) if text)
+    return " · ".join(text for text in (*_where(pulse), memory, waiting) if text)
+
+
+def _where(pulse: Pulse) -> tuple[str, ...]:
+    if pulse.planning and pulse.part:
+        return (f"planning, parts of {pulse.part:,} tried",)
+    if pulse.planning or not (pulse.beat or pulse.step):
+        return ("not training yet",)
+    parts = -(-pulse.batch_size // pulse.part) if pulse.part else 0
+    split = f"batch {pulse.batch_size:,} = {parts} x {pulse.part:,}" if parts else ""
+    return (f"step {pulse.step:,} · epoch {pulse.epoch + 1:,}", split)
 
 
 def _columns(out: TextIO) -> int:

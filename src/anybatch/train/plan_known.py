@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from anybatch.handover import Orders, received_orders
 from anybatch.memory import Probe, give_back_freed
 from anybatch.train.backends import backend_of
 from anybatch.train.inputs import Source
@@ -58,7 +59,9 @@ def known_of(model: Any, source: Source, batch_size: int, memory: Memory, held: 
     known = _probed(model, source, memory, part, before_bytes=held.n_bytes)
     left_bytes = max(0, memory.held_bytes() - held.n_bytes)
     _BEFORE.setdefault(model, {})[memory.name] = replace(held, left_bytes=left_bytes)
-    remember(key, known)
+    if _largest_allowed() is None:
+        # bounds that a death has set are no peaks
+        remember(key, known)
     return known
 
 
@@ -74,13 +77,12 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
     grows = backend.sums_grow(model)
     # while a device is probed nothing is known of the host: the copy goes to the disk
     free_on_host = 0 if memory.name else memory.limit_bytes - before_bytes
-    with undone(model, free_bytes=free_on_host) as copy_bytes:
-        prober = Prober(model, source, memory)
+    with undone(model, free_bytes=free_on_host) as copy_bytes, Prober(model, source, memory) as prober:
         # building has raised memory too, as have earlier probes; the copy is there for these probes only
         built_bytes = max(0, memory.held_bytes() - copy_bytes - before_bytes)
         whole_start, start = prober.warm_up()
         search = Search(
-            measure=_measure(prober, built_bytes),
+            measure=_measure(prober, built_bytes, _largest_allowed()),
             batch_size=source.batch_size or 1,
             free_bytes=max(1, memory.limit_bytes - before_bytes - copy_bytes),
             start=Probe(1, start + built_bytes),
@@ -98,8 +100,15 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
     return Known(peaks, backend.sizes(model, part), exact, notes)
 
 
-def _measure(prober: Prober, built_bytes: int) -> Callable[[int, Split], int | None]:
+def _largest_allowed() -> int | None:
+    """Return the largest part that a supervisor allows, who has seen a larger one die."""
+    return (received_orders() or Orders()).largest_part
+
+
+def _measure(prober: Prober, built_bytes: int, largest: int | None) -> Callable[[int, Split], int | None]:
     def measure(rows: int, kind: Split) -> int | None:
+        if largest is not None and rows > largest:
+            return None
         try:
             if kind is Split.ALL:
                 return built_bytes + prober.whole_rise_bytes(rows)

@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from anybatch.handover import place
-from anybatch.memory import give_back_freed
+from anybatch.handover import Heartbeat, Pulse, place
+from anybatch.memory import give_back_freed, held
 from anybatch.train.checkpoint_arrays import StoredArrays, pieces_of
 from anybatch.train.checkpoint_model import Snapshot, restore_model
 from anybatch.train.checkpoint_random import random_state, restore_random
@@ -37,13 +37,24 @@ class RanOut(Exception):
 
 
 class Prober:
-    """Makes updates of any size and measures how far memory rises above where it was before the first."""
+    """Makes updates of any size and measures how far memory rises above where it was before the first.
+
+    Inside its `with` block a supervisor is told which size is tried: if this process is killed for it, the
+    next one tries less.
+    """
 
     def __init__(self, model: Any, source: Source, memory: Memory) -> None:
         self._source = source
         self._memory = memory
         self._session = Session(model, None)
+        self._heart = Heartbeat.of_this_process()
         self._base_bytes = memory.held_bytes()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._beat(rows=0)
 
     def warm_up(self) -> tuple[int, int]:
         """Trace all, and return what one sample takes, in one part and as one of several.
@@ -65,6 +76,7 @@ class Prober:
 
     def _rise_bytes(self, rows: int, parts: int) -> int:
         give_back_freed()
+        self._beat(rows)
         size = self._session.transaction.size = PartSize(rows)
         start = time.perf_counter()
         with self._memory.watch() as watch:
@@ -80,6 +92,19 @@ class Prober:
         """Return whether the model can be split exactly, and what was found about that on the way."""
         told = self._session.told(Plan(batch_size=2, micro_batch_size=1, parts=2))
         return told.exact, told.notes
+
+    def _beat(self, rows: int) -> None:
+        if not self._heart.heard:
+            return
+        pulse = Pulse(
+            batch_size=self._source.batch_size or 0,
+            part=rows,
+            held_bytes=held().counted_bytes,
+            # a trial may take long without a sign of life
+            training=False,
+            planning=True,
+        )
+        self._heart.beat(pulse, now=True)
 
     def _update(self, rows: int, wanted: int) -> None:
         batches = self._source.open(0, rows)

@@ -4,7 +4,6 @@ import os
 import random
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -12,13 +11,11 @@ import pytest
 from tests.scale.launched import (
     alone,
     hungry_in,
-    in_namespace,
     largest_difference,
     launched,
     results,
     run,
     script_in,
-    start_member,
     updated,
 )
 from tests.supervise.supervised import needs_group
@@ -64,76 +61,6 @@ def test_single_precision_differs_by_rounding_alone(workers, tmp_path):
     assert launched(tmp_path, workers, tmp_path / "several.npz", *single).code == 0
     one, other, several = (weights_in(tmp_path / f"{name}.npz") for name in ("one", "other", "several"))
     assert largest_difference(several, one) <= 3 * largest_difference(other, one)
-
-
-@pytest.fixture
-def addresses():
-    """The addresses of two hosts of one network on this machine."""
-    commands = [
-        "netns add ab0",
-        "netns add ab1",
-        "link add veth-ab0 netns ab0 type veth peer name veth-ab1 netns ab1",
-        *(f"-n ab{n} addr add 10.77.0.{n + 1}/24 dev veth-ab{n}" for n in range(2)),
-        *(f"-n ab{n} link set {device} up" for n in range(2) for device in ("lo", f"veth-ab{n}")),
-    ]
-    try:
-        for command in commands:
-            ordered("ip", *command.split())
-        yield [f"10.77.0.{n + 1}:23000" for n in range(2)]
-    finally:
-        for n in range(2):
-            subprocess.run(["ip", "netns", "del", f"ab{n}"], check=False, capture_output=True)
-
-
-def ordered(*command):
-    """Have something done to the network, or skip the test where nobody may."""
-    try:
-        subprocess.run(command, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as problem:
-        pytest.skip(f"the network cannot be changed here: {problem}")
-
-
-def cable(state):
-    subprocess.run(["ip", "-n", "ab0", "link", "set", "veth-ab0", state], check=True)
-
-
-def test_workers_that_are_cut_off_go_on_when_the_network_is_back(addresses, tmp_path):
-    training = ["--kinds", "table", "--epochs", "4"]
-    assert alone(tmp_path, tmp_path / "one.npz", *training).code == 0
-    arguments = [tmp_path / "cut.npz", *training, "--slow", "0.5"]
-    options = ["--timeout", "5", "--join-timeout", "60"]
-    workers = [
-        start_member(tmp_path, addresses, rank, *arguments, options=options, prefix=in_namespace(f"ab{rank}"))
-        for rank in range(2)
-    ]
-    try:
-        for worker in workers:
-            updated(worker, 3)
-        cable("down")
-        time.sleep(15)
-        cable("up")
-        told = [worker.communicate(timeout=240) for worker in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
-    assert [worker.returncode for worker in workers] == [0, 0], told
-    assert all("lost the others" in err for _, err in told)
-    assert largest_difference(results(tmp_path / "cut.npz"), results(tmp_path / "one.npz")) < EXACT
-
-
-def test_a_slow_network_that_loses_packets_changes_nothing(addresses, tmp_path):
-    training = ["--kinds", "table", "--epochs", "2"]
-    assert alone(tmp_path, tmp_path / "one.npz", *training).code == 0
-    disturbed = "tc qdisc add dev veth-ab0 root netem delay 50ms 20ms loss 2%"
-    ordered(*in_namespace("ab0"), *disturbed.split())
-    arguments = [tmp_path / "slow.npz", *training]
-    workers = [
-        start_member(tmp_path, addresses, rank, *arguments, prefix=in_namespace(f"ab{rank}"))
-        for rank in range(2)
-    ]
-    told = [worker.communicate(timeout=300) for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0], told
-    assert largest_difference(results(tmp_path / "slow.npz"), results(tmp_path / "one.npz")) < EXACT
 
 
 @needs_group

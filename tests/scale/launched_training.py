@@ -110,10 +110,11 @@ class Slow(keras.callbacks.Callback):
 class Dying(keras.callbacks.Callback):
     """Lets a worker kill itself at some updates, each of which it meets once."""
 
-    def __init__(self, kind: str, told: list[str], notes: Path) -> None:
+    def __init__(self, kind: str, told: list[str], by: str, notes: Path) -> None:
         super().__init__()
         self._kind = kind
         self._told = told
+        self._signal = signal.Signals[by]
         self._notes = notes
 
     def on_train_batch_end(self, batch, logs=None):
@@ -121,7 +122,7 @@ class Dying(keras.callbacks.Callback):
         note = self._notes.with_suffix(f".{now}")
         if now in self._told and not note.exists():
             note.touch()
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self._signal)
 
 
 def main() -> None:
@@ -131,6 +132,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--parts", default="", help="the largest part of each worker: 5,3,7")
     parser.add_argument("--die", nargs="*", default=[], help="KIND:RANK@UPDATE")
+    parser.add_argument("--by", default="SIGKILL", help="the signal of such deaths")
     parser.add_argument("--floatx", default="float64")
     parser.add_argument("--slow", type=float, default=0.0, help="seconds between updates")
     parser.add_argument("--reversed", action="store_true", help="the rows of every batch the other way round")
@@ -152,7 +154,7 @@ def main() -> None:
             epochs=options.epochs,
             micro_batch_size=part,
             validation_data=validation,
-            callbacks=[Slow(options.slow), Dying(kind, options.die, options.out)],
+            callbacks=[Slow(options.slow), Dying(kind, options.die, options.by, options.out)],
             verbose=0,
         )
         found |= {f"{kind}/{n}": weight for n, weight in enumerate(model.get_weights())}

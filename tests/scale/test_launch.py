@@ -61,6 +61,15 @@ def test_every_sample_counts_once_whoever_dies_and_however_many_go_on(tmp_path):
     assert (results(tmp_path / "killed.npz")["counts/0"] == -epochs).all()
 
 
+@pytest.mark.soak
+def test_a_worker_that_crashes_is_started_again_with_the_others(tmp_path):
+    training = ["--kinds", "counts", "--epochs", 2, "--die", "counts:1@3", "--by", "SIGABRT"]
+    done = launched(tmp_path, 2, tmp_path / "crashed.npz", *training)
+    assert done.code == 0, done
+    assert done.err.count("worker 1: it crashed (signal 6, SIGABRT)") == 1
+    assert (results(tmp_path / "crashed.npz")["counts/0"] == -2).all()
+
+
 @pytest.mark.long
 def test_a_worker_that_never_comes_is_named_in_time(tmp_path):
     """Inside a cluster that sets TF_CONFIG itself, of which only this worker is ever started."""

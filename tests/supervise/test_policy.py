@@ -11,7 +11,7 @@ from anybatch.supervise.verdict import OF_MEMORY, Cause, Verdict
 
 LIMIT = 1 << 30
 ORDERS = Orders(limit_bytes=LIMIT)
-NEVER_RESTARTED = set(Cause) - OF_MEMORY - {Cause.KILLED, Cause.HANG}
+NEVER_RESTARTED = set(Cause) - OF_MEMORY - {Cause.KILLED, Cause.HANG, Cause.CRASH_IN_COMPANY}
 memory_causes = st.sampled_from(sorted(OF_MEMORY))
 
 
@@ -65,14 +65,15 @@ def test_there_are_as_many_restarts_as_allowed(retries):
     assert len(attempts) - 1 == retries
 
 
-def test_being_killed_or_hanging_is_no_reason_for_smaller_parts():
-    for cause in (Cause.KILLED, Cause.HANG):
+def test_what_has_nothing_to_do_with_memory_is_no_reason_for_smaller_parts():
+    for cause in (Cause.KILLED, Cause.HANG, Cause.CRASH_IN_COMPANY):
         decision = next_try([attempt(cause)], retries=1)
         assert decision.orders == replace(ORDERS, attempt=2)
 
 
-def test_hanging_again_and_again_without_a_new_step_is_given_up():
-    stuck = [attempt(Cause.HANG, first_step=5, last_step=5)] * 3
+@pytest.mark.parametrize("cause", [Cause.HANG, Cause.CRASH_IN_COMPANY])
+def test_ending_again_and_again_without_a_new_step_is_given_up(cause):
+    stuck = [attempt(cause, first_step=5, last_step=5)] * 3
     assert isinstance(next_try(stuck[:2], retries=100), Restart)
     assert "before a new step" in next_try(stuck, retries=100).why
 

@@ -23,6 +23,7 @@ from anybatch.supervise.policy import Attempt, Restart, next_try
 from anybatch.supervise.relay import Relay
 from anybatch.supervise.tell import Summary
 from anybatch.supervise.verdict import Cause, Verdict, judged
+from anybatch.train.workers import membership
 
 _PR_SET_PDEATHSIG = 1
 _SIGNALLED = 128
@@ -62,7 +63,7 @@ def _task(folder: Path, orders: Orders, script: str, arguments: list[str]) -> Ta
 def _judged(rank: int, orders: Orders, life: Life, journal: Journal) -> Outcome:
     verdict, words = judged(life.evidence), life.evidence.last_words
     lost = words is not None and _LOST in words.kinds
-    attempt = _attempt(orders, life, replace(verdict, cause=Cause.KILLED) if lost else verdict)
+    attempt = _attempt(orders, life, replace(verdict, cause=_in_company(verdict.cause, lost=lost)))
     journal.add(_told(attempt))
     decision = next_try([_read(entry) for entry in journal.entries()], retries=_WITHOUT_END)
     seen = life.evidence
@@ -77,6 +78,17 @@ def _judged(rank: int, orders: Orders, life: Life, journal: Journal) -> Outcome:
         ended=time.time(),
         last_step=attempt.last_step,
     )
+
+
+def _in_company(cause: Cause, *, lost: bool) -> Cause:
+    """Return what a cause means for one of several workers."""
+    if lost:
+        return Cause.KILLED
+    if cause is Cause.CRASH and membership() is not None:
+        # once in 48 cuts of a line TensorFlow 2.21 aborted ("Mutex corrupt", over the name of a remote call)
+        # where its collective timed out: the network's doing, not the script's
+        return Cause.CRASH_IN_COMPANY
+    return cause
 
 
 def _attempt(orders: Orders, life: Life, verdict: Verdict) -> Attempt:

@@ -25,6 +25,7 @@ class Cause(StrEnum):
     DISK_FULL = "disk full"
     USED_UP = "used up its allotment"
     CRASH = "crash"
+    CRASH_IN_COMPANY = "crash of one of several workers"
     BUG = "bug in the script"
     EXIT_CODE = "ended itself"
 

@@ -65,7 +65,7 @@ def test_planning_changes_nothing_and_is_remembered(model, monkeypatch):
     def no_probe(*_, **__):
         raise AssertionError("it was probed again")
 
-    monkeypatch.setattr(probe.Prober, "_rise_bytes", no_probe)
+    monkeypatch.setattr(probe.Prober, "_taken", no_probe)
     again = plan(model, data, memory=first.limit_bytes)
     assert (again.parts, again.micro_batch_size) == (first.parts, first.micro_batch_size)
 
@@ -126,13 +126,13 @@ def small(batch_size):
 
 def test_what_was_seen_of_few_samples_is_not_believed_of_many(monkeypatch):
     tried, probed = [], []
-    rise = probe.Prober.rise_bytes
+    taken = probe.Prober.taken
 
     def counting(self, rows, *, several):
         tried.append(rows)
-        return rise(self, rows, several=several)
+        return taken(self, rows, several=several)
 
-    monkeypatch.setattr(probe.Prober, "rise_bytes", counting)
+    monkeypatch.setattr(probe.Prober, "taken", counting)
     for batch_size in (8, 16, 8, 512, 512):
         before = len(tried)
         small(batch_size)
@@ -220,7 +220,7 @@ def test_a_finished_run_returns_without_planning(tmp_path, monkeypatch):
     def no_probe(*_, **__):
         raise AssertionError("it was planned")
 
-    monkeypatch.setattr(probe.Prober, "rise_bytes", no_probe)
+    monkeypatch.setattr(probe.Prober, "taken", no_probe)
     again = fitted("another")
     assert again.history == first.history
     assert again.plan.batch_size == 8

@@ -74,6 +74,8 @@ class Peaks:
     split: PeakModel
     least_split_bytes: int = 0
     """What an update in several parts takes however small they are, where sums grow with the batch."""
+    tried_under_bytes: int = 0
+    """Under limits up to this no larger part is to be chosen than was tried."""
 
     @property
     def seen_samples(self) -> int:
@@ -82,11 +84,13 @@ class Peaks:
 
     def part_under(self, limit_bytes: int, batch_size: int) -> int:
         """Return the largest part that fits: the whole batch if it does, else one of several; 0 for none."""
-        if self.whole.fits(batch_size, limit_bytes):
+        tried = limit_bytes <= self.tried_under_bytes
+        if self.whole.fits(batch_size, limit_bytes) and not (tried and self.whole.seen_samples < batch_size):
             return batch_size
         if self.least_split_bytes > limit_bytes:
             return 0
-        return self.split.largest_under(limit_bytes, ceiling=max(1, batch_size - 1))
+        ceiling = min(batch_size - 1, self.split.seen_samples) if tried else batch_size - 1
+        return self.split.largest_under(limit_bytes, ceiling=max(1, ceiling))
 
     def predicted_peak_bytes(self, part: int, batch_size: int) -> int:
         """Return the peak of an update of the batch in parts of at most that size."""

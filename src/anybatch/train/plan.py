@@ -17,7 +17,7 @@ from anybatch.train.backends import backend_of
 from anybatch.train.inputs import FirstBatch, Source, StreamSource
 from anybatch.train.memories import HostMemory, Memory, device_memories
 from anybatch.train.plan_alternatives import alternatives
-from anybatch.train.plan_known import Held, held_before, known_of
+from anybatch.train.plan_known import COPIES_OF_SLICES, Held, held_before, known_of
 from anybatch.train.plan_measured import MeasuredPlan
 from anybatch.train.plan_memory import Known
 from anybatch.train.plan_refusals import AboveLimit, OneSampleTooLarge
@@ -28,9 +28,6 @@ from anybatch.train.probe import RanOut
 from anybatch.train.refusals import CannotSplit
 from anybatch.train.routes import planned
 from anybatch.units import parse_size, size
-
-COPIES_OF_SLICES = 3
-"""An embedding's gradients of all parts are put end to end, then summed by row; measured of one of 51 MB."""
 
 
 def plan(

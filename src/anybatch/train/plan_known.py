@@ -1,6 +1,5 @@
 """What is known of a model's peaks: from another time, as far as that reaches, else by probing it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -11,8 +10,13 @@ from anybatch.train.backends import backend_of
 from anybatch.train.inputs import Source
 from anybatch.train.memories import Memory
 from anybatch.train.plan_memory import Known, key_of, remember, remembered
+from anybatch.train.plan_pooled import PooledSearch
 from anybatch.train.plan_search import MOST_PROBES, Search, Split, chosen, trusted
-from anybatch.train.probe import Prober, RanOut, undone
+from anybatch.train.plan_uses import Sizes
+from anybatch.train.probe import Prober, RanOut, Taken, undone
+
+COPIES_OF_SLICES = 3
+"""An embedding's gradients of all parts are put end to end, then summed by row; measured of one of 51 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,30 +78,57 @@ def _reaches(known: Known, wanted: int, batch_size: int, *, grows: bool) -> bool
 def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_bytes: int) -> Known:
     backend = backend_of(model)
     backend.build(model, part)
-    grows = backend.sums_grow(model)
+    sizes = backend.sizes(model, part)
     # while a device is probed nothing is known of the host: the copy goes to the disk
     free_on_host = 0 if memory.name else memory.limit_bytes - before_bytes
     with undone(model, free_bytes=free_on_host) as copy_bytes, Prober(model, source, memory) as prober:
         # building has raised memory too, as have earlier probes; the copy is there for these probes only
-        built_bytes = max(0, memory.held_bytes() - copy_bytes - before_bytes)
-        whole_start, start = prober.warm_up()
-        search = Search(
-            measure=_measure(prober, built_bytes, _largest_allowed()),
-            batch_size=source.batch_size or 1,
-            free_bytes=max(1, memory.limit_bytes - before_bytes - copy_bytes),
-            start=Probe(1, start + built_bytes),
-            whole_start=Probe(1, whole_start + built_bytes),
-            # sums that grow with the batch take one more below
-            most_probes=MOST_PROBES - grows,
-            sums_grow=grows,
+        trials = _Trials(prober, max(0, memory.held_bytes() - copy_bytes - before_bytes), _largest_allowed())
+        free_bytes = max(1, memory.limit_bytes - before_bytes - copy_bytes)
+        batch_size = source.batch_size or 1
+        search = (
+            _ascending(model, trials, batch_size, free_bytes)
+            if memory.name or backend.host_pool() is None
+            else _pooled(model, trials, batch_size, free_bytes, sizes=sizes, copy_bytes=copy_bytes)
         )
         peaks = search.run()
-        part_size = chosen(peaks, search.batch_size, search.free_bytes)
-        if grows and part_size is not None and part_size < search.batch_size:
-            least = search.verified.get(part_size) or built_bytes + prober.whole_rise_bytes(part_size)
+        part_size = chosen(peaks, batch_size, free_bytes)
+        if backend.sums_grow(model) and part_size is not None and part_size < batch_size:
+            least = search.verified.get(part_size) or trials.raised(prober.taken_by_all(part_size)).rise_bytes
             peaks = replace(peaks, least_split_bytes=least)
     exact, notes = prober.about_splitting()
-    return Known(peaks, backend.sizes(model, part), exact, notes)
+    return Known(peaks, sizes, exact, notes)
+
+
+def _ascending(model: Any, trials: "_Trials", batch_size: int, free_bytes: int) -> Search:
+    whole_start, start = trials.starts()
+    grows = backend_of(model).sums_grow(model)
+    return Search(
+        measure=trials.rise_bytes,
+        batch_size=batch_size,
+        free_bytes=free_bytes,
+        start=Probe(1, start.rise_bytes),
+        whole_start=Probe(1, whole_start.rise_bytes),
+        # sums that grow with the batch take one more than it makes
+        most_probes=MOST_PROBES - grows,
+        sums_grow=grows,
+    )
+
+
+def _pooled(
+    model: Any, trials: "_Trials", batch_size: int, free_bytes: int, *, sizes: Sizes, copy_bytes: int
+) -> PooledSearch:
+    whole_start, start = trials.starts()
+    grows = backend_of(model).sums_grow(model)
+    return PooledSearch(
+        trial=trials.taken,
+        batch_size=batch_size,
+        free_bytes=free_bytes,
+        start=start,
+        whole_start=whole_start,
+        sums_bytes=COPIES_OF_SLICES * sizes.slices_bytes * batch_size if grows else 0,
+        copy_bytes=copy_bytes,
+    )
 
 
 def _largest_allowed() -> int | None:
@@ -105,18 +136,34 @@ def _largest_allowed() -> int | None:
     return (received_orders() or Orders()).largest_part
 
 
-def _measure(prober: Prober, built_bytes: int, largest: int | None) -> Callable[[int, Split], int | None]:
-    def measure(rows: int, kind: Split) -> int | None:
-        if largest is not None and rows > largest:
+@dataclass(frozen=True, slots=True)
+class _Trials:
+    """Updates as a search asks for them, counted from before the model was built."""
+
+    prober: Prober
+    built_bytes: int
+    largest: int | None
+
+    def starts(self) -> tuple[Taken, Taken]:
+        whole, several = self.prober.warm_up()
+        return self.raised(whole), self.raised(several)
+
+    def taken(self, rows: int, kind: Split) -> Taken | None:
+        if self.largest is not None and rows > self.largest:
             return None
         try:
             if kind is Split.ALL:
-                return built_bytes + prober.whole_rise_bytes(rows)
-            return built_bytes + prober.rise_bytes(rows, several=kind is Split.SEVERAL)
+                return self.raised(self.prober.taken_by_all(rows))
+            return self.raised(self.prober.taken(rows, several=kind is Split.SEVERAL))
         except RanOut:
             return None
 
-    return measure
+    def rise_bytes(self, rows: int, kind: Split) -> int | None:
+        taken = self.taken(rows, kind)
+        return None if taken is None else taken.rise_bytes
+
+    def raised(self, taken: Taken) -> Taken:
+        return replace(taken, rise_bytes=taken.rise_bytes + self.built_bytes)
 
 
 def _first_part(source: Source) -> Any:

@@ -16,7 +16,7 @@ from anybatch.memory import PeakModel, Peaks
 from anybatch.train.backends import backend_of
 from anybatch.train.plan_uses import Sizes
 
-_FORMAT = 4
+_FORMAT = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +59,9 @@ def remembered(key: str) -> Known | None:
 
 def _known(found: Json) -> Known:
     layers = tuple((str(name), int(n_bytes)) for name, n_bytes in found["sizes"].pop("layers"))
+    whole, split, *bounds = found["peaks"]
     return Known(
-        peaks=Peaks(PeakModel(*found["whole"]), PeakModel(*found["split"]), int(found["least_split"])),
+        peaks=Peaks(PeakModel(*whole), PeakModel(*split), *map(int, bounds)),
         sizes=Sizes(**found["sizes"], layers=layers),
         exact=bool(found["exact"]),
         notes=tuple(found["notes"]),
@@ -69,11 +70,8 @@ def _known(found: Json) -> Known:
 
 def remember(key: str, known: Known) -> None:
     """Keep what was found out for the next time, if there is a place for it."""
-    whole, split = known.peaks.whole, known.peaks.split
     content: Json = {
-        "whole": astuple(whole),
-        "split": astuple(split),
-        "least_split": known.peaks.least_split_bytes,
+        "peaks": astuple(known.peaks),
         "sizes": asdict(known.sizes),
         "exact": known.exact,
         "notes": list(known.notes),

@@ -1,8 +1,9 @@
 """What an update really needs: a few of them made on the user's own model, and everything put back."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -36,6 +37,16 @@ class RanOut(Exception):
     """An update of that size did not fit."""
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a few updates took."""
+
+    rise_bytes: int
+    """How far memory rose, all that is kept of earlier ones included."""
+    used_bytes: int = 0
+    """What their tensors took at once, where an allocator of the host says so."""
+
+
 class Prober:
     """Makes updates of any size and measures how far memory rises above where it was before the first.
 
@@ -49,6 +60,7 @@ class Prober:
         self._session = Session(model, None)
         self._heart = Heartbeat.of_this_process()
         self._base_bytes = memory.held_bytes()
+        self._pool = self._session.backend.host_pool()
 
     def __enter__(self) -> Self:
         return self
@@ -56,42 +68,53 @@ class Prober:
     def __exit__(self, *_: object) -> None:
         self._beat(rows=0)
 
-    def warm_up(self) -> tuple[int, int]:
+    def warm_up(self) -> tuple[Taken, Taken]:
         """Trace all, and return what one sample takes, in one part and as one of several.
 
         Two sizes, because the second one makes a framework trace for any size.
         """
         for rows in (1, 2):
             for several in (False, True):
-                self.rise_bytes(rows, several=several)
-        return self.rise_bytes(1, several=False), self.rise_bytes(1, several=True)
+                self.taken(rows, several=several)
+        return self.taken(1, several=False), self.taken(1, several=True)
 
-    def rise_bytes(self, rows: int, *, several: bool) -> int:
-        """Return by how much a few updates in parts of so many rows raised memory; else raise `RanOut`."""
-        return self._rise_bytes(rows, SEVERAL if several else 1)
+    def taken(self, rows: int, *, several: bool) -> Taken:
+        """Return what a few updates in parts of so many rows took; else raise `RanOut`."""
+        return self._taken(rows, SEVERAL if several else 1)
 
-    def whole_rise_bytes(self, rows: int) -> int:
+    def taken_by_all(self, rows: int) -> Taken:
         """Return the same of updates of a whole batch, in as many parts as it has."""
-        return self._rise_bytes(rows, max(SEVERAL, -(-(self._source.batch_size or rows) // rows)))
+        return self._taken(rows, max(SEVERAL, -(-(self._source.batch_size or rows) // rows)))
 
-    def _rise_bytes(self, rows: int, parts: int) -> int:
+    def _taken(self, rows: int, parts: int) -> Taken:
         give_back_freed()
         self._beat(rows)
         size = self._session.transaction.size = PartSize(rows)
         start = time.perf_counter()
-        with self._memory.watch() as watch:
+        with self._memory.watch() as watch, self._watched_pool() as used:
             for done in range(MOST_UPDATES):
                 if done >= UPDATES and time.perf_counter() - start > ENOUGH_SECONDS:
                     break
                 self._update(rows, parts)
         if size.events:
             raise RanOut(rows)
-        return max(0, watch.peak_bytes - self._base_bytes)
+        return Taken(max(0, watch.peak_bytes - self._base_bytes), used())
 
     def about_splitting(self) -> tuple[bool, tuple[str, ...]]:
         """Return whether the model can be split exactly, and what was found about that on the way."""
         told = self._session.told(Plan(batch_size=2, micro_batch_size=1, parts=2))
         return told.exact, told.notes
+
+    @contextmanager
+    def _watched_pool(self) -> Iterator[Callable[[], int]]:
+        """Give what says, after the `with` block, how much tensors took in it."""
+        backend = self._session.backend
+        if self._pool is None:
+            yield lambda: 0
+            return
+        before_bytes = backend.device_held_bytes(self._pool)
+        with backend.device_watch(self._pool) as watch:
+            yield lambda: max(0, watch.peak_bytes - before_bytes)
 
     def _beat(self, rows: int) -> None:
         if not self._heart.heard:

@@ -13,6 +13,7 @@ from anybatch.train.backends.tensorflow_devices import (
     device_limit_bytes,
     device_watch,
     devices_with_memory,
+    host_pool,
     peaks_depend_on,
 )
 from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_between, tensors
@@ -45,6 +46,7 @@ __all__ = [
     "examined",
     "finalize",
     "flat",
+    "host_pool",
     "identity",
     "joined",
     "numbers",

@@ -5,6 +5,7 @@ A GPU could not be had where this was written. What was run instead is the same 
 """
 
 import os
+from functools import cache
 from typing import Self
 
 import keras
@@ -12,6 +13,7 @@ import tensorflow as tf
 
 _ON_THE_CPU, _ITS_LIMIT = "TF_CPU_ALLOCATOR_USE_BFC", "TF_CPU_BFC_MEM_LIMIT_IN_MB"
 _CPU = "CPU:0"
+_LARGE_BYTES = 1 << 20
 _SETTINGS = ("TF_CPU_", "TF_ENABLE_ONEDNN", "TF_ONEDNN", "MALLOC_")
 
 
@@ -22,18 +24,27 @@ def devices_with_memory() -> list[str]:
 
 
 def peaks_depend_on() -> list[str]:
-    """Return what the same model's peak depends on: versions, and which allocator there is.
-
-    On processors with instructions for neural networks oneDNN is on, with an allocator that keeps what it has
-    had; it alone tells what it holds on the host.
-    """
+    """Return what the same model's peak depends on: versions, and which allocator there is."""
     settings = [f"{name}={value}" for name, value in os.environ.items() if name.startswith(_SETTINGS)]
+    return [tf.__version__, keras.__version__, f"keeps={host_pool() is not None}", *sorted(settings)]
+
+
+@cache
+def host_pool() -> str | None:
+    """Return the name by which the host's allocator says what it holds, if it keeps what it has had.
+
+    On processors with instructions for neural networks oneDNN is on, with an allocator that does; it alone
+    counts what it hands out.
+    """
     try:
-        tf.config.experimental.get_memory_info(_CPU)
-        keeps = True
+        before_bytes = device_held_bytes(_CPU)
+        # what is small it leaves to the C library
+        block = tf.zeros(_LARGE_BYTES, tf.uint8)
+        counted = device_held_bytes(_CPU) - before_bytes >= _LARGE_BYTES
+        del block
     except ValueError:
-        keeps = False
-    return [tf.__version__, keras.__version__, f"keeps={keeps}", *sorted(settings)]
+        return None
+    return _CPU if counted else None
 
 
 def device_limit_bytes(device: str) -> int | None:

@@ -21,17 +21,16 @@ class Pool:
     per_sample: int
     sums: int
     free: int
-    runs_out: bool = False
+    floor: int = 0
+    """What the commit takes, behind the parts."""
     held: int = FIXED
     largest: int = 0
     trials: int = 0
 
     def trial(self, rows, kind):
         self.trials += rows > 8
-        used = rows * self.per_sample + (0 if kind is Split.ONE else self.sums)
+        used = max(self.floor, rows * self.per_sample + (0 if kind is Split.ONE else self.sums))
         if used > self.largest:
-            if self.runs_out and self.held + used > self.free:
-                return None
             self.held, self.largest = self.held + used, used
         return Taken(self.held, used)
 
@@ -50,7 +49,8 @@ machines = st.builds(
     Pool,
     per_sample=st.integers(1000, 20 * MB),
     sums=st.integers(0, 40 * MB),
-    free=st.integers(200 * MB, 5000 * MB),
+    free=st.integers(300 * MB, 5000 * MB),
+    floor=st.integers(0, 20 * MB),
 )
 
 
@@ -80,8 +80,8 @@ def test_what_was_tried_is_what_is_chosen_and_predicted(pool, batch):
 def test_a_good_part_of_what_is_free_is_used(pool, batch):
     part = chosen(searched(pool, batch), batch, pool.free)
     fewer = -(-batch // max(1, -(-batch // part) - 1))
-    needed = pool.sums + fewer * pool.per_sample
-    assert part == batch or FIXED + 1.25 * needed > pool.free / 2
+    needed = max(pool.floor, pool.sums + fewer * pool.per_sample)
+    assert part == batch or FIXED + pool.floor + 1.25 * needed > pool.free / 3
 
 
 def test_running_out_all_the_same_leads_to_less():

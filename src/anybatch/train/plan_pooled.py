@@ -23,6 +23,8 @@ from anybatch.train.split import part_sizes
 _SMALL_SHARE = 16
 """Small sizes may leave behind a sixteenth of what is free."""
 _WORTH_A_TRIAL = 2
+_STEP = 2
+_MOST_LARGE = 2
 _TRIED_BEFORE = 2
 """So many samples were tried while everything was traced."""
 _BETWEEN_PIECES = 1.25
@@ -52,128 +54,130 @@ class PooledSearch:
     """What will be free besides when nothing is tried any more."""
     verified: dict[int, int | None] = field(default_factory=dict)
     """By part, what the batch in all its parts raised memory by."""
-    _several: list[Probe] = field(init=False)
+    _seen: list[Probe] = field(default_factory=lambda: [Probe(1, 0)])
+    """By rows, what tensors took beyond what one sample takes: that comes in the same pieces every time."""
+    _all_used_bytes: int = 0
     _held_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self._several = [Probe(1, 0)]
         self._held_bytes = self.start.rise_bytes
 
     def run(self) -> Peaks:
-        """Return the model of the peak, from at most three small sizes and, unless one fails, one large."""
+        """Return the model of the peak, from at most four sizes unless one fails."""
         self._ascend()
-        lines = self._lines()
         ceiling = self.batch_size
-        for _ in range(MOST_LOOKS):
-            part = self._chosen(lines, ceiling)
-            if part is None:
+        for number in range(MOST_LOOKS):
+            wanted = self._chosen(ceiling)
+            if wanted is None:
                 break
-            rise = self._tried(part)
-            if rise is not None:
-                return self._through(part, rise, lines)
-            ceiling = part * 2 // 3
-        return self._failing_beyond(ceiling, lines)
-
-    def _ascend(self) -> None:
-        """Try a few samples, and then the largest sizes that leave next to nothing behind."""
-        rows: int | None = min(_TRIED_BEFORE, self._half)
-        while rows is not None and len(self._several) <= 1 + MOST_ASCENDING:
-            taken = self._taken(rows, Split.SEVERAL)
-            if taken is None:
-                break
-            self._several.append(Probe(rows, max(0, taken.used_bytes - self.start.used_bytes)))
-            rows = self._next()
-
-    def _next(self) -> int | None:
-        before, last = self._several[-2:]
-        if last.samples <= before.samples:
-            return None
-        line = fitted([before, last])
-        most = min(self._half, last.samples * GROWTH_FACTOR)
-        rows = line.largest_under(self.free_bytes // _SMALL_SHARE, ceiling=most)
-        return rows if rows >= min(self._half, _WORTH_A_TRIAL * last.samples) > last.samples else None
+            part = self._cautious(wanted)
+            rise = self.verified[part] if part in self.verified else self._tried(part)
+            if rise is None:
+                ceiling = part * 2 // 3
+            elif part == wanted or number + 1 == _MOST_LARGE:
+                return self._through(part, rise)
+        return self._failing_beyond(ceiling)
 
     @property
     def _half(self) -> int:
         """The largest part of several."""
         return -(-self.batch_size // 2)
 
-    def _lines(self) -> Peaks:
-        """Return what tensors take by rows, in one part and in several, beyond what one sample takes.
-
-        What does not grow with the samples comes in the same pieces every time, and finds them.
-        """
-        rows = self._several[-1].samples
-        # one sample says nothing about the slope, but it cannot be steeper
-        several = fitted(self._several[-2:]) if rows > 1 else PeakModel(0.0, self.start.used_bytes)
-        taken = self._taken(rows, Split.ONE) if rows > 1 else None
-        if taken is None:
-            return Peaks(several, several)
-        # adding up may take more for every sample, as it does in an embedding
-        risen = max(0, taken.used_bytes - self.whole_start.used_bytes)
-        slope = min(risen / (rows - 1), several.bytes_per_sample)
-        return Peaks(PeakModel(risen - slope * rows, slope), several)
-
-    def _chosen(self, lines: Peaks, ceiling: int) -> int | None:
-        """Return the largest even part that fits even if it finds nothing of use in what is kept."""
-        for parts in range(-(-self.batch_size // max(1, ceiling)), self.batch_size + 1):
-            part = part_sizes(self.batch_size, -(-self.batch_size // parts))[0]
-            if part <= ceiling and self._bound_bytes(part, lines) <= self._within_bytes:
-                return part
-        return None
-
-    def _bound_bytes(self, part: int, lines: Peaks) -> int:
-        """Return how high memory may rise: not at all for a size that was tried, but for growing sums."""
-        whole = part >= self.batch_size
-        held_bytes = self._held_bytes + (0 if whole else self.sums_bytes)
-        if part <= self._several[-1].samples and not whole:
-            return held_bytes
-        used = (lines.whole if whole else lines.split).predicted_peak_bytes(part)
-        return held_bytes + round(used * _BETWEEN_PIECES) + DOUBT_BYTES
-
     @property
     def _within_bytes(self) -> int:
         return int(self.free_bytes * (1 - MARGIN))
 
+    def _ascend(self) -> None:
+        """Try the largest sizes that leave next to nothing behind."""
+        # sums that grow with the batch would hide what a sample takes
+        kind = Split.ONE if self.sums_bytes else Split.SEVERAL
+        rows: int | None = min(_TRIED_BEFORE, self._half)
+        while rows is not None and len(self._seen) <= 1 + MOST_ASCENDING:
+            if self._taken(rows, kind) is None:
+                break
+            rows = self._next()
+
+    def _next(self) -> int | None:
+        before, last = self._seen[-2:]
+        if last.samples <= before.samples:
+            return None
+        most = min(self._half, last.samples * GROWTH_FACTOR)
+        rows = self._line().largest_under(self.free_bytes // _SMALL_SHARE, ceiling=most)
+        return rows if rows >= min(self._half, _WORTH_A_TRIAL * last.samples) > last.samples else None
+
+    def _line(self) -> PeakModel:
+        """Return what tensors take by rows, beyond what one sample takes."""
+        if self._seen[-1].samples > 1:
+            return fitted(self._seen[-2:])
+        # one sample says nothing about the slope, but it cannot be steeper
+        return PeakModel(0.0, self.start.used_bytes)
+
+    def _chosen(self, ceiling: int) -> int | None:
+        """Return the largest even part that fits even if it finds nothing of use in what is kept."""
+        return self._largest(ceiling, self._line())
+
+    def _cautious(self, wanted: int) -> int:
+        """Return what was chosen, or a step on the way to it.
+
+        What does not grow with the samples, as the commit, may hide a slope at the sizes that were tried; it
+        cannot be steeper than all that was used there.
+        """
+        rows = self._seen[-1].samples
+        if rows == 1 or wanted <= _STEP * rows:
+            return wanted
+        steepest = PeakModel(0.0, self._all_used_bytes / rows)
+        step = self._largest(_STEP * rows, self._line())
+        return max(step or 1, self._largest(wanted, steepest) or 1)
+
+    def _largest(self, ceiling: int, line: PeakModel) -> int | None:
+        for parts in range(-(-self.batch_size // max(1, ceiling)), self.batch_size + 1):
+            part = part_sizes(self.batch_size, -(-self.batch_size // parts))[0]
+            if part <= ceiling and self._fits(part, line):
+                return part
+        return None
+
+    def _fits(self, part: int, line: PeakModel) -> bool:
+        """Return whether memory stays below the limit: it does not rise at all for a size that was tried."""
+        bound_bytes = self._held_bytes + (self.sums_bytes if part < self.batch_size else 0)
+        if part > self._seen[-1].samples:
+            bound_bytes += round(line.predicted_peak_bytes(part) * _BETWEEN_PIECES) + DOUBT_BYTES
+        return bound_bytes <= self._within_bytes
+
     def _tried(self, part: int) -> int | None:
         whole = part >= self.batch_size
         taken = self._taken(part, Split.ONE if whole else Split.ALL)
-        rise = None if taken is None else taken.rise_bytes
-        if not whole:
-            self.verified[part] = rise
+        rise = self.verified[part] = None if taken is None else taken.rise_bytes
         return rise
 
     def _taken(self, rows: int, kind: Split) -> Taken | None:
         taken = self.trial(rows, kind)
         if taken is not None:
+            start = self.whole_start if kind is Split.ONE else self.start
             self._held_bytes = max(self._held_bytes, taken.rise_bytes)
+            self._all_used_bytes = taken.used_bytes
+            self._seen.append(Probe(rows, max(0, taken.used_bytes - start.used_bytes)))
         return taken
 
-    def _through(self, part: int, rise_bytes: int, lines: Peaks) -> Peaks:
+    def _through(self, part: int, rise_bytes: int) -> Peaks:
         """Return lines through what the chosen part took.
 
         A smaller one, which would need other pieces, is not to be chosen by them: what was seen to fit
         without a margin is told as if it had one.
         """
         told_bytes = min(rise_bytes, self._within_bytes) if rise_bytes <= self.free_bytes else rise_bytes
-        whole = part >= self.batch_size
-        slope = (lines.whole if whole else lines.split).bytes_per_sample
-        line = PeakModel(max(0.0, told_bytes - slope * part), slope, part)
-        free_bytes = self.free_bytes + self.copy_bytes
-        if not whole:
-            return Peaks(replace(line, seen_samples=0), line, tried_under_bytes=free_bytes)
-        slope = lines.split.bytes_per_sample
-        fixed = max(float(self.start.rise_bytes), told_bytes - slope * part)
-        return Peaks(line, PeakModel(fixed, slope, self._several[-1].samples), tried_under_bytes=free_bytes)
+        risen_bytes = max(0, told_bytes - self.start.rise_bytes)
+        slope = min(self._line().bytes_per_sample, risen_bytes / part)
+        line = PeakModel(told_bytes - slope * part, slope, part)
+        split = max(probe.samples for probe in self._seen if probe.samples <= self._half)
+        whole = replace(line, seen_samples=part if part >= self.batch_size else 0)
+        return Peaks(
+            whole, replace(line, seen_samples=split), tried_under_bytes=self.free_bytes + self.copy_bytes
+        )
 
-    def _failing_beyond(self, ceiling: int, lines: Peaks) -> Peaks:
+    def _failing_beyond(self, ceiling: int) -> Peaks:
         """Return lines by which nothing above the ceiling fits, if there is anything that does."""
-        seen = self._several[-1].samples
-        raised = [
-            PeakModel(self._held_bytes + line.fixed_bytes, line.bytes_per_sample, seen)
-            for line in (lines.whole, lines.split)
-        ]
+        line = self._line()
+        raised = PeakModel(self._held_bytes + line.fixed_bytes, line.bytes_per_sample, self._seen[-1].samples)
         if ceiling < self.batch_size:
-            raised = [line.scaled_to_fail_at(ceiling + 1, self.free_bytes) for line in raised]
-        least = self._held_bytes + self.sums_bytes if self.sums_bytes else 0
-        return Peaks(raised[0], raised[1], least)
+            raised = raised.scaled_to_fail_at(ceiling + 1, self.free_bytes)
+        return Peaks(raised, raised, self._held_bytes + self.sums_bytes if self.sums_bytes else 0)

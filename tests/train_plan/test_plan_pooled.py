@@ -32,7 +32,7 @@ class Pool:
         used = max(self.floor, rows * self.per_sample + (0 if kind is Split.ONE else self.sums))
         if used > self.largest:
             self.held, self.largest = self.held + used, used
-        return Taken(self.held, used)
+        return Taken(self.held, self.held, used)
 
     def started(self):
         for rows in (2, 1):

@@ -159,6 +159,8 @@ def _told(known: Known, source: Source, batch_size: int, held: Held, limit_bytes
         needed = held.n_bytes + peaks.predicted_peak_bytes(1, max(2, batch_size))
         if not peaks.least_split_bytes:
             needed += COPIES_OF_SLICES * known.sizes.slices_bytes * batch_size
+        # where sums grow with the batch, the whole of it may take less than its parts
+        needed = min(needed, held.n_bytes + peaks.whole.predicted_peak_bytes(batch_size))
         raise OneSampleTooLarge(round(needed / (1 - MARGIN)), limit_bytes)
     peak = Peak(
         n_bytes=held.n_bytes + peaks.predicted_peak_bytes(part, batch_size),

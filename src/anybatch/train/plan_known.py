@@ -11,7 +11,7 @@ from anybatch.train.inputs import Source
 from anybatch.train.memories import Memory
 from anybatch.train.plan_memory import Known, key_of, remember, remembered
 from anybatch.train.plan_pooled import PooledSearch
-from anybatch.train.plan_search import MOST_PROBES, Search, Split, chosen, trusted
+from anybatch.train.plan_search import MARGIN, MOST_PROBES, Search, Split, chosen, trusted
 from anybatch.train.plan_uses import Sizes
 from anybatch.train.probe import Prober, RanOut, Taken, undone
 
@@ -83,19 +83,25 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
     free_on_host = 0 if memory.name else memory.limit_bytes - before_bytes
     with undone(model, free_bytes=free_on_host) as copy_bytes, Prober(model, source, memory) as prober:
         # building has raised memory too, as have earlier probes; the copy is there for these probes only
-        trials = _Trials(prober, max(0, memory.held_bytes() - copy_bytes - before_bytes), _largest_allowed())
+        built_bytes = max(0, memory.held_bytes() - copy_bytes - before_bytes)
+        if _keeps(backend, memory):
+            # when all is put back, variables change places, and what comes then may not find its own
+            built_bytes += backend.largest_variable_bytes(model)
+        trials = _Trials(prober, built_bytes, _largest_allowed())
         free_bytes = max(1, memory.limit_bytes - before_bytes - copy_bytes)
         batch_size = source.batch_size or 1
         search = (
             _ascending(model, trials, batch_size, free_bytes)
-            if memory.name or backend.host_pool() is None
+            if not _keeps(backend, memory)
             else _pooled(model, trials, batch_size, free_bytes, sizes=sizes, copy_bytes=copy_bytes)
         )
         peaks = search.run()
         part_size = chosen(peaks, batch_size, free_bytes)
         if backend.sums_grow(model) and part_size is not None and part_size < batch_size:
             least = search.verified.get(part_size) or trials.raised(prober.taken_by_all(part_size)).rise_bytes
-            peaks = replace(peaks, least_split_bytes=least)
+            # what was seen to fit is not to be refused for the want of a margin
+            within = int(free_bytes * (1 - MARGIN))
+            peaks = replace(peaks, least_split_bytes=within if within < least <= free_bytes else least)
     exact, notes = prober.about_splitting()
     return Known(peaks, sizes, exact, notes)
 
@@ -131,6 +137,11 @@ def _pooled(
     )
 
 
+def _keeps(backend: Any, memory: Memory) -> bool:
+    """Return whether what is let go of in a memory stays with an allocator of the host."""
+    return not memory.name and backend.host_pool() is not None
+
+
 def _largest_allowed() -> int | None:
     """Return the largest part that a supervisor allows, who has seen a larger one die."""
     return (received_orders() or Orders()).largest_part
@@ -163,7 +174,11 @@ class _Trials:
         return None if taken is None else taken.rise_bytes
 
     def raised(self, taken: Taken) -> Taken:
-        return replace(taken, rise_bytes=taken.rise_bytes + self.built_bytes)
+        return replace(
+            taken,
+            rise_bytes=taken.rise_bytes + self.built_bytes,
+            left_bytes=taken.left_bytes + self.built_bytes,
+        )
 
 
 def _first_part(source: Source) -> Any:

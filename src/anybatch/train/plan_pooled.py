@@ -1,8 +1,9 @@
 """Which sizes to try where an allocator keeps all it has had, in pieces that a larger size cannot use.
 
 TensorFlow's for oneDNN does: 256 rows of a convolution found nothing of use in what 127 had left, and memory
-rose by both. But it counts to the byte what tensors take. So small sizes, which leave little behind, say what
-a sample takes, and of the large ones only that is tried which was chosen.
+rose by both. But it counts to the byte what tensors take; small ones it leaves to the C library, which gives
+them back. So small sizes, which leave little behind, say what a sample takes, and of the large ones only that
+is tried which was chosen.
 """
 
 from collections.abc import Callable
@@ -55,12 +56,13 @@ class PooledSearch:
     verified: dict[int, int | None] = field(default_factory=dict)
     """By part, what the batch in all its parts raised memory by."""
     _seen: list[Probe] = field(default_factory=lambda: [Probe(1, 0)])
-    """By rows, what tensors took beyond what one sample takes: that comes in the same pieces every time."""
-    _all_used_bytes: int = 0
+    """By rows, what was taken beyond what one sample takes: that comes in the same pieces every time."""
+    _most_taken_bytes: int = 0
     _held_bytes: int = field(init=False)
+    _highest_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
-        self._held_bytes = self.start.rise_bytes
+        self._held_bytes, self._highest_bytes = self.start.left_bytes, self.start.rise_bytes
 
     def run(self) -> Peaks:
         """Return the model of the peak, from at most four sizes unless one fails."""
@@ -106,7 +108,7 @@ class PooledSearch:
         return rows if rows >= min(self._half, _WORTH_A_TRIAL * last.samples) > last.samples else None
 
     def _line(self) -> PeakModel:
-        """Return what tensors take by rows, beyond what one sample takes."""
+        """Return what is taken by rows, beyond what one sample takes."""
         if self._seen[-1].samples > 1:
             return fitted(self._seen[-2:])
         # one sample says nothing about the slope, but it cannot be steeper
@@ -123,9 +125,10 @@ class PooledSearch:
         cannot be steeper than all that was used there.
         """
         rows = self._seen[-1].samples
-        if rows == 1 or wanted <= _STEP * rows:
+        # sums that grow would be taken by a step, but not by the whole batch
+        if rows == 1 or wanted <= _STEP * rows or self.sums_bytes:
             return wanted
-        steepest = PeakModel(0.0, self._all_used_bytes / rows)
+        steepest = PeakModel(0.0, self._most_taken_bytes / rows)
         step = self._largest(_STEP * rows, self._line())
         return max(step or 1, self._largest(wanted, steepest) or 1)
 
@@ -137,11 +140,12 @@ class PooledSearch:
         return None
 
     def _fits(self, part: int, line: PeakModel) -> bool:
-        """Return whether memory stays below the limit: it does not rise at all for a size that was tried."""
-        bound_bytes = self._held_bytes + (self.sums_bytes if part < self.batch_size else 0)
-        if part > self._seen[-1].samples:
-            bound_bytes += round(line.predicted_peak_bytes(part) * _BETWEEN_PIECES) + DOUBT_BYTES
-        return bound_bytes <= self._within_bytes
+        """Return whether memory stays below the limit even if no piece that is kept is of use."""
+        sums_bytes = self.sums_bytes if part < self.batch_size else 0
+        if part <= self._seen[-1].samples:
+            return self._highest_bytes + sums_bytes <= self._within_bytes
+        taken_bytes = round(line.predicted_peak_bytes(part) * _BETWEEN_PIECES) + DOUBT_BYTES
+        return self._held_bytes + taken_bytes + sums_bytes <= self._within_bytes
 
     def _tried(self, part: int) -> int | None:
         whole = part >= self.batch_size
@@ -153,9 +157,10 @@ class PooledSearch:
         taken = self.trial(rows, kind)
         if taken is not None:
             start = self.whole_start if kind is Split.ONE else self.start
-            self._held_bytes = max(self._held_bytes, taken.rise_bytes)
-            self._all_used_bytes = taken.used_bytes
-            self._seen.append(Probe(rows, max(0, taken.used_bytes - start.used_bytes)))
+            self._seen.append(Probe(rows, max(0, taken.of_tensors_bytes - start.of_tensors_bytes)))
+            self._most_taken_bytes = taken.of_tensors_bytes
+            self._held_bytes = taken.left_bytes
+            self._highest_bytes = max(self._highest_bytes, taken.rise_bytes)
         return taken
 
     def _through(self, part: int, rise_bytes: int) -> Peaks:
@@ -177,7 +182,8 @@ class PooledSearch:
     def _failing_beyond(self, ceiling: int) -> Peaks:
         """Return lines by which nothing above the ceiling fits, if there is anything that does."""
         line = self._line()
-        raised = PeakModel(self._held_bytes + line.fixed_bytes, line.bytes_per_sample, self._seen[-1].samples)
+        fixed = self._held_bytes + DOUBT_BYTES + line.fixed_bytes * _BETWEEN_PIECES
+        raised = PeakModel(fixed, line.bytes_per_sample * _BETWEEN_PIECES, self._seen[-1].samples)
         if ceiling < self.batch_size:
             raised = raised.scaled_to_fail_at(ceiling + 1, self.free_bytes)
         return Peaks(raised, raised, self._held_bytes + self.sums_bytes if self.sums_bytes else 0)

@@ -43,8 +43,15 @@ class Taken:
 
     rise_bytes: int
     """How far memory rose, all that is kept of earlier ones included."""
+    left_bytes: int = 0
+    """How far it stayed risen."""
     used_bytes: int = 0
     """What their tensors took at once, where an allocator of the host says so."""
+
+    @property
+    def of_tensors_bytes(self) -> int:
+        """What tensors took of an allocator that keeps, and of the C library, to which it went back."""
+        return self.used_bytes + max(0, self.rise_bytes - self.left_bytes)
 
 
 class Prober:
@@ -98,7 +105,11 @@ class Prober:
                 self._update(rows, parts)
         if size.events:
             raise RanOut(rows)
-        return Taken(max(0, watch.peak_bytes - self._base_bytes), used())
+        give_back_freed()
+        return Taken(self._above(watch.peak_bytes), self._above(self._memory.held_bytes()), used())
+
+    def _above(self, n_bytes: int) -> int:
+        return max(0, n_bytes - self._base_bytes)
 
     def about_splitting(self) -> tuple[bool, tuple[str, ...]]:
         """Return whether the model can be split exactly, and what was found about that on the way."""

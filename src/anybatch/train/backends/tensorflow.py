@@ -19,7 +19,12 @@ from anybatch.train.backends.tensorflow_devices import (
 from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_between, tensors
 from anybatch.train.backends.tensorflow_findings import Findings, examined
 from anybatch.train.backends.tensorflow_progress import with_progress
-from anybatch.train.backends.tensorflow_sizes import sizes, sums_grow, variables_bytes
+from anybatch.train.backends.tensorflow_sizes import (
+    largest_variable_bytes,
+    sizes,
+    sums_grow,
+    variables_bytes,
+)
 from anybatch.train.backends.tensorflow_state import assign_pieces
 from anybatch.train.backends.tensorflow_steps import Steps
 from anybatch.train.backends.tensorflow_tape import LossParts
@@ -49,6 +54,7 @@ __all__ = [
     "host_pool",
     "identity",
     "joined",
+    "largest_variable_bytes",
     "numbers",
     "peaks_depend_on",
     "row_count",

@@ -52,6 +52,11 @@ def variables_bytes(model: Any) -> int:
     return _together(model.weights) + _slots_bytes(model)
 
 
+def largest_variable_bytes(model: Any) -> int:
+    """Return what the largest of weights takes; slots are as large."""
+    return max(map(n_bytes, model.weights), default=0)
+
+
 def _slots_bytes(model: Any) -> int:
     return 0 if model.optimizer is None else _together(model.optimizer.variables)
 

@@ -8,11 +8,15 @@ use crate::example::Kind;
 use crate::wire::Malformed;
 
 mod layout;
+mod opening;
 
 pub(crate) use layout::Layout;
 
 /// Templates and layouts that are remembered: labels of one and of two bytes, keys in one order and in another.
 const REMEMBERED: usize = 4;
+/// After so many records of one length in a row, comparing with the last one is worth it: where lengths vary, two
+/// that are equal by chance promise nothing.
+const OF_ONE_LENGTH: u32 = 4;
 /// After so many records in a row that were like none before, looking for layouts is seldom worth it.
 const PATIENCE: u32 = 64;
 
@@ -42,7 +46,7 @@ pub(crate) const NOT_PLAIN: Malformed = Malformed("not laid out plainly");
 impl Template {
     /// A record that a layout has just fitted, as the measure of others of its length.
     fn of(record: &[u8], layout: &Layout) -> Self {
-        let fixed = between(layout.free().to_vec(), record.len());
+        let fixed = between(layout.free(), record.len());
         Template { record: record.to_vec(), fixed, slots: layout.slots().to_vec() }
     }
 
@@ -58,6 +62,7 @@ pub(crate) struct Templates {
     known: Few<Template>,
     layouts: Few<Layout>,
     last_length: usize,
+    of_last_length: u32,
     misses: u32,
 }
 
@@ -71,11 +76,14 @@ impl Templates {
         let layout =
             self.layouts.items.iter_mut().find_map(|layout| layout.fits(record).then_some(layout))?;
         self.misses = 0;
+        let as_before = self.last_length == record.len();
+        self.of_last_length = if as_before { self.of_last_length + 1 } else { 1 };
+        self.last_length = record.len();
         // records of one length are told by comparing, in a fraction of the time
-        if self.last_length == record.len() {
+        if self.of_last_length == OF_ONE_LENGTH {
+            self.of_last_length = 0;
             self.known.keep(Template::of(record, layout));
         }
-        self.last_length = record.len();
         Some(layout.slots())
     }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use super::opening::Opening;
 use super::{NOT_PLAIN, Slot};
 use crate::example::{self, Kind, Level};
 use crate::wire::Parsed;
@@ -17,8 +18,14 @@ const VALUE: u8 = 0x12;
 struct Entry {
     /// All of the entry up to the length of its value.
     head: Vec<u8>,
-    /// Which slot its values belong to, if anybody asks for them.
-    slot: Option<usize>,
+    asked: Option<Asked>,
+}
+
+/// What somebody asks for: which slot the values belong to.
+#[derive(Debug)]
+struct Asked {
+    slot: usize,
+    opening: Opening,
 }
 
 /// Keys in the order of the wire, each once and with all its values in one piece.
@@ -26,8 +33,8 @@ struct Entry {
 pub(crate) struct Layout {
     entries: Vec<Entry>,
     slots: Vec<Slot>,
-    /// What may be anything, entry by entry, in the record that was looked at last.
-    free: Vec<Range<usize>>,
+    /// What nobody asks for, in the record that was looked at last.
+    unasked: Vec<Range<usize>>,
 }
 
 impl Layout {
@@ -53,8 +60,11 @@ impl Layout {
         slots.sort_unstable_by_key(|slot| slot.place);
         let once = slots.windows(2).all(|pair| pair[0].place != pair[1].place);
         let slot_of = |place| slots.iter().position(|slot| Some(slot.place) == place);
-        let entries = heads.into_iter().map(|(head, place)| Entry { head, slot: slot_of(place) }).collect();
-        let mut layout = Layout { entries, slots, free: Vec::new() };
+        let asked_of = |head: &[u8], place| {
+            slot_of(place).map(|slot| Asked { slot, opening: opening_of(head, slots[slot].kind) })
+        };
+        let entries = heads.into_iter().map(|(head, place)| Entry { asked: asked_of(&head, place), head });
+        let mut layout = Layout { entries: entries.collect(), slots, unasked: Vec::new() };
         // what cannot be walked through, such as a list in several pieces, is no layout
         (once && layout.fits(record)).then_some(layout)
     }
@@ -64,13 +74,15 @@ impl Layout {
         &self.slots
     }
 
-    pub(super) fn free(&self) -> &[Range<usize>] {
-        &self.free
+    /// What may be anything in the record that fitted last.
+    pub(super) fn free(&self) -> Vec<Range<usize>> {
+        let values = self.slots.iter().map(|slot| &slot.values);
+        values.chain(&self.unasked).cloned().collect()
     }
 
     /// Whether a record is laid out like this; then `slots` tell where its values are.
     pub fn fits(&mut self, record: &[u8]) -> bool {
-        self.free.clear();
+        self.unasked.clear();
         self.walk(record).is_some()
     }
 
@@ -78,34 +90,52 @@ impl Layout {
         let mut at = 0;
         let map_end = end_of(FIRST, record, &mut at)?;
         for entry in &self.entries {
-            let end = end_of(FIRST, record, &mut at)?;
-            at = behind(&entry.head, record, at)?;
-            let value_end = end_behind_length(record, &mut at)?;
-            let free = match entry.slot {
-                None => at..end,
-                Some(slot) => fill(&mut self.slots[slot], record, at, end)?,
+            at = match &entry.asked {
+                Some(asked) => asked.find(&entry.head, &mut self.slots[asked.slot], record, at)?,
+                None => {
+                    let value = value_of(&entry.head, record, at)?;
+                    self.unasked.push(value.clone());
+                    value.end
+                }
             };
-            // whatever ends earlier has another field behind it
-            if value_end != end {
-                return None;
-            }
-            self.free.push(free);
-            at = end;
         }
         (at == map_end && at == record.len()).then_some(())
     }
 }
 
+impl Asked {
+    /// Note where the values lie in the entry that begins at `at`, and return where it ends.
+    #[inline]
+    fn find(&self, head: &[u8], slot: &mut Slot, record: &[u8], at: usize) -> Option<usize> {
+        if let Some(places) = self.opening.places(record, at) {
+            (slot.list, slot.values) = (places.list, places.values);
+        } else {
+            let value = value_of(head, record, at)?;
+            fill(slot, record, value.start, value.end)?;
+        }
+        let whole = slot.kind != Kind::Floats || slot.values.len().is_multiple_of(4);
+        whole.then_some(slot.values.end)
+    }
+}
+
+/// Where the value lies of the entry that begins at `at`, if it has this head and nothing behind its value.
+fn value_of(head: &[u8], record: &[u8], mut at: usize) -> Option<Range<usize>> {
+    let end = end_of(FIRST, record, &mut at)?;
+    at = behind(head, record, at)?;
+    let value_end = end_behind_length(record, &mut at)?;
+    // whatever ends earlier has another field behind it
+    (value_end == end).then_some(at..end)
+}
+
 /// Note where the values of a feature lie that goes from `at` to `end`, if there is one list and nothing else.
-fn fill(slot: &mut Slot, record: &[u8], mut at: usize, end: usize) -> Option<Range<usize>> {
+fn fill(slot: &mut Slot, record: &[u8], mut at: usize, end: usize) -> Option<()> {
     let list_end = end_of(tag_of(slot.kind), record, &mut at)?;
     slot.list = at..end;
     // an empty list of numbers has no field for them; one of bytes would have no value
     let values_end =
         if at == end && slot.kind != Kind::Bytes { end } else { end_of(FIRST, record, &mut at)? };
     slot.values = at..end;
-    let whole = slot.kind != Kind::Floats || slot.values.len().is_multiple_of(4);
-    (list_end == end && values_end == end && whole).then(|| slot.values.clone())
+    (list_end == end && values_end == end).then_some(())
 }
 
 fn tag_of(kind: Kind) -> u8 {
@@ -114,6 +144,10 @@ fn tag_of(kind: Kind) -> u8 {
         Kind::Floats => 0x12,
         Kind::Ints => 0x1a,
     }
+}
+
+fn opening_of(head: &[u8], kind: Kind) -> Opening {
+    Opening::of(FIRST, head, tag_of(kind), FIRST)
 }
 
 /// An entry's key and the tag of its value.
@@ -137,6 +171,14 @@ fn end_of(tag: u8, record: &[u8], at: &mut usize) -> Option<usize> {
 /// Where what follows a length ends; `at` is then where it begins.
 #[inline]
 fn end_behind_length(record: &[u8], at: &mut usize) -> Option<usize> {
+    // whether a length has one byte or two changes from record to record: no branch
+    if let Some([low, high]) = record.get(*at..).and_then(|rest| rest.first_chunk())
+        && low & high < 0x80
+    {
+        let two = usize::from(low >> 7);
+        *at += 1 + two;
+        return Some(*at + (usize::from(low & 0x7f) | (two * usize::from(*high)) << 7));
+    }
     let mut length = 0;
     for shift in [0, 7, 14, 21] {
         let byte = usize::from(*record.get(*at)?);

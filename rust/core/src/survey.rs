@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
-use crate::example::{self, Level};
+use crate::example::{self, Kind, Level};
 use crate::template::{Layout, NOT_PLAIN, Slot, Templates};
 use crate::wire::Parsed;
 
+mod bounds;
 mod seen;
 
+use bounds::Bounds;
 use seen::Values;
 pub use seen::{Range, Seen};
 
@@ -28,8 +30,15 @@ pub struct Survey {
 
 impl Survey {
     pub fn add(&mut self, record: &[u8]) {
+        self.add_first(record, record.len());
+    }
+
+    /// Look at the record that the first `size` bytes are. What lies behind it changes nothing, but saves copying:
+    /// numbers are loaded many at a time, and those of the last key would end too soon for that.
+    pub fn add_first(&mut self, bytes: &[u8], size: usize) {
+        let record = &bytes[..size];
         self.records += 1;
-        if self.templates.fitting(record).is_some_and(|like| self.names.fill(like, record).is_ok()) {
+        if self.templates.fitting(record).is_some_and(|like| self.names.fill(like, bytes).is_ok()) {
             return;
         }
         // an Example may carry an unknown field where a SequenceExample has its lists
@@ -63,8 +72,43 @@ struct Named {
     key: String,
     seen: Seen,
     now: Seen,
+    /// What whole numbers are held against, once there are some.
+    bounds: Option<Bounds>,
     /// The last look that met it.
     look: u64,
+}
+
+impl Named {
+    /// Whether values lie within all that was seen before, as most do; of floats that is not told any faster
+    /// than what they are.
+    #[inline]
+    fn expects(&self, slot: &Slot, bytes: &[u8]) -> bool {
+        let size = slot.values.len();
+        match slot.kind {
+            Kind::Bytes => self.seen.has_counted(1) && self.seen.has_sized(size as u64),
+            Kind::Floats => false,
+            Kind::Ints => self.bounds.as_ref().is_some_and(|bounds| {
+                let count = bounds.count(&bytes[slot.values.start..], size);
+                count.is_some_and(|count| self.seen.has_counted(count))
+            }),
+        }
+    }
+
+    fn widen(&mut self, values: &Values) {
+        self.seen.widen(values);
+        self.keep_bounds();
+    }
+
+    fn merge_now(&mut self) {
+        self.seen.merge(&self.now);
+        self.keep_bounds();
+    }
+
+    fn keep_bounds(&mut self) {
+        if self.bounds.as_ref().map(Bounds::range) != self.seen.ints {
+            self.bounds = self.seen.ints.map(Bounds::of);
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -76,8 +120,8 @@ struct Names {
     /// Records mostly have their names in one order.
     expected: usize,
     look: u64,
-    /// The values of a record of a known layout.
-    now: Vec<Values>,
+    /// The values of a record of a known layout that may lie outside of all that was seen before, by place.
+    now: Vec<(usize, Values)>,
 }
 
 impl Names {
@@ -95,13 +139,19 @@ impl Names {
     }
 
     /// Count a record of a known layout. Only packed numbers can still be wrong: then nothing is counted.
-    fn fill(&mut self, slots: &[Slot], record: &[u8]) -> Parsed<()> {
+    fn fill(&mut self, slots: &[Slot], bytes: &[u8]) -> Parsed<()> {
         self.now.clear();
         for slot in slots {
-            self.now.push(Values::of(slot.kind, &record[slot.values.clone()])?);
+            if !self.known[slot.place].expects(slot, bytes) {
+                let values = Values::of(slot.kind, &bytes[slot.values.clone()])?;
+                self.now.push((slot.place, values));
+            }
         }
-        for (slot, values) in slots.iter().zip(&self.now) {
-            self.known[slot.place].seen.count(values);
+        for slot in slots {
+            self.known[slot.place].seen.count(slot.kind);
+        }
+        for (place, values) in &self.now {
+            self.known[*place].widen(values);
         }
         Ok(())
     }
@@ -149,14 +199,20 @@ impl Names {
         }
         let (key, place) = (key.to_owned(), self.known.len());
         places.insert(key.clone(), place);
-        self.known.push(Named { level, key, seen: Seen::default(), now: Seen::default(), look: 0 });
+        self.known.push(Named {
+            level,
+            key,
+            seen: Seen::default(),
+            now: Seen::default(),
+            bounds: None,
+            look: 0,
+        });
         Ok(Some(place))
     }
 
     fn count(&mut self) {
         for place in self.met.drain(..) {
-            let named = &mut self.known[place];
-            named.seen.merge(&named.now);
+            self.known[place].merge_now();
         }
     }
 
@@ -169,6 +225,8 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn entry(key: u8, feature: &[u8]) -> Vec<u8> {
@@ -214,6 +272,45 @@ mod tests {
         let ints = seasoned.features(Level::Context)[2].1;
         assert_eq!((ints.present, ints.counts), (4, Some(Range { low: 1, high: 2 })));
         assert_eq!(ints.ints, Some(Range { low: 1, high: 128 }));
+    }
+
+    /// A list of any bytes under `i`, and one value under `b`.
+    fn any_record() -> impl Strategy<Value = Vec<u8>> {
+        let byte = prop_oneof![8 => 0..0x80_u8, 1 => 0x80..=0xff_u8];
+        let list = prop::collection::vec(byte, 0..90);
+        (list, prop::collection::vec(any::<u8>(), 0..9)).prop_map(|(numbers, value)| {
+            let packed = [&[0x0a, numbers.len() as u8], &numbers[..]].concat();
+            let value = [&[0x0a, value.len() as u8], &value[..]].concat();
+            let ints = entry(b'i', &[&[0x1a, packed.len() as u8], &packed[..]].concat());
+            let bytes = entry(b'b', &[&[0x0a, value.len() as u8], &value[..]].concat());
+            let map = [ints, bytes].concat();
+            let length = match map.len() {
+                short @ ..0x80 => vec![short as u8],
+                long => vec![long as u8 | 0x80, (long >> 7) as u8],
+            };
+            [&[0x0a], &length[..], &map[..]].concat()
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn lists_of_any_length_count_as_without_layouts(
+            records in prop::collection::vec(any_record(), 0..40),
+            behind in prop::collection::vec(any::<u8>(), 0..90),
+        ) {
+            let (mut seasoned, mut with_more, mut expected) =
+                (Survey::default(), Survey::default(), Survey::default());
+            for record in &records {
+                seasoned.add(record);
+                with_more.add_first(&[&record[..], &behind[..]].concat(), record.len());
+                expected.templates = Templates::default();
+                expected.add(record);
+            }
+            for found in [&seasoned, &with_more] {
+                prop_assert_eq!((found.records, found.malformed), (expected.records, expected.malformed));
+                prop_assert_eq!(found.features(Level::Context), expected.features(Level::Context));
+            }
+        }
     }
 
     #[test]

@@ -9,6 +9,12 @@ pub struct Range<T> {
     pub high: T,
 }
 
+impl<T: PartialOrd> Range<T> {
+    pub(super) fn holds(&self, value: T) -> bool {
+        self.low <= value && value <= self.high
+    }
+}
+
 fn widen<T: Copy + PartialOrd>(range: &mut Option<Range<T>>, value: T) {
     *range = Some(match *range {
         None => Range { low: value, high: value },
@@ -109,23 +115,27 @@ impl Values {
         })?;
         Ok(Values::Ints { count, range: (count > 0).then_some(Range { low, high }) })
     }
-
-    fn kind(&self) -> Kind {
-        match self {
-            Values::Bytes { .. } => Kind::Bytes,
-            Values::Floats { .. } => Kind::Floats,
-            Values::Ints { .. } => Kind::Ints,
-        }
-    }
 }
 
 impl Seen {
-    /// Count one record's values.
-    pub(super) fn count(&mut self, values: &Values) {
+    /// Count one record that has it.
+    pub(super) fn count(&mut self, kind: Kind) {
         self.present += 1;
-        self.kinds[values.kind() as usize] += 1;
+        self.kinds[kind as usize] += 1;
+    }
+
+    /// Add all values of one record.
+    pub(super) fn widen(&mut self, values: &Values) {
         let count = self.add(values);
         widen(&mut self.counts, count);
+    }
+
+    pub(super) fn has_counted(&self, count: u64) -> bool {
+        self.counts.is_some_and(|counts| counts.holds(count))
+    }
+
+    pub(super) fn has_sized(&self, size: u64) -> bool {
+        self.sizes.is_some_and(|sizes| sizes.holds(size))
     }
 
     /// Add values, and return how many these are.

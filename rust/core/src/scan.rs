@@ -132,14 +132,27 @@ impl Scan {
     pub fn survey(&mut self, budget_bytes: u64, survey: &mut Survey) -> Result<bool> {
         let until = self.file_position().saturating_add(budget_bytes);
         while self.file_position() < until {
-            let Some(extent) = self.next_record()? else { return Ok(false) };
+            let Some(first) = self.next_record()? else { return Ok(false) };
             if !self.builder.newest_is_bad() {
-                let data = extent.offset + HEADER as u64;
-                let want = usize::try_from(extent.data_bytes()).unwrap_or(usize::MAX);
-                survey.add(self.window.view(data, want, 0)?);
+                self.survey_stretch(first, survey)?;
             }
         }
         Ok(true)
+    }
+
+    /// Look into a sound record and into those found with it, which are sound and lie right behind it.
+    fn survey_stretch(&mut self, first: Extent, survey: &mut Survey) -> Result<()> {
+        let end = self.found.back().map_or(first.end, |last| last.end);
+        let want = usize::try_from(end - first.offset).unwrap_or(usize::MAX);
+        let mut rest = self.window.view(first.offset, want, 0)?;
+        for extent in std::iter::once(first).chain(self.found.drain(..)) {
+            let (Ok(size), Some(data)) = (usize::try_from(extent.data_bytes()), rest.get(HEADER..)) else {
+                break;
+            };
+            survey.add_first(data, size.min(data.len()));
+            rest = data.get(size + frame::FOOTER..).unwrap_or_default();
+        }
+        Ok(())
     }
 
     /// The next record that has a number, or `None` at the end of the shard.

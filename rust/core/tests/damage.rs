@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use anybatch_core::buffer::Pool;
 use anybatch_core::engine::{Engine, Next};
+use anybatch_core::example::Level;
 use anybatch_core::files::{self, Compression, Files};
 use anybatch_core::frame;
 use anybatch_core::gather::{Damaged, Gather, OnCorrupt};
+use anybatch_core::scan::{Check, Scan};
 use anybatch_core::source::{Split, Walk, Walked};
+use anybatch_core::survey::Survey;
 use anybatch_core::{Error, Result};
 use proptest::prelude::*;
 
@@ -306,6 +309,42 @@ fn compressed_shards_are_read_and_their_damage_noticed() {
                 }
                 Err(error) => assert!(matches!(error, Error::NotRecords { .. }), "cut at {cut}: {error}"),
             }
+        }
+    }
+}
+
+/// Examples that hold one number each: which one tells them apart.
+fn examples(count: u8) -> Vec<Vec<u8>> {
+    let entry = |number| [0x0a, 10, 0x0a, 1, b'n', 0x12, 5, 0x1a, 3, 0x0a, 1, number];
+    (0..count).map(|number| [&[0x0a, 12], &entry(number)[..]].concat()).collect()
+}
+
+/// A survey of a shard, walked over so many bytes at a time.
+fn surveyed(path: &Path, budget_bytes: u64) -> Survey {
+    let mut scan = Scan::new(path, Compression::None, Check::Everything).unwrap();
+    let mut survey = Survey::default();
+    while scan.survey(budget_bytes, &mut survey).unwrap() {}
+    survey
+}
+
+#[test]
+fn a_survey_on_the_way_is_that_of_every_sound_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let (records, sizes) = (examples(90), framed(&examples(1)[0]).len());
+    for hit in [None, Some(0), Some(44), Some(89)] {
+        let mut bytes = shard(&records);
+        if let Some(hit) = hit {
+            // in the data: the record is known, and bad
+            bytes[hit * sizes + frame::HEADER + 5] ^= 1;
+        }
+        let path = write(folder.path(), &bytes);
+        let mut expected = Survey::default();
+        let sound = records.iter().enumerate().filter(|(at, _)| Some(*at) != hit);
+        sound.for_each(|(_, record)| expected.add(record));
+        for budget_bytes in [1, 100, 1 << 20] {
+            let found = surveyed(&path, budget_bytes);
+            assert_eq!((found.records, found.malformed), (expected.records, 0));
+            assert_eq!(found.features(Level::Context), expected.features(Level::Context));
         }
     }
 }

@@ -8,7 +8,9 @@ const LIST_BEFORE: usize = 2;
 /// The bytes in front of a key's values where every length has one byte. All lengths follow from the entry's.
 #[derive(Debug)]
 pub(super) struct Opening {
-    words: Vec<Word>,
+    first: Word,
+    /// What a long key has in between.
+    middle: Vec<Word>,
     /// The last eight bytes, which may overlap those before them.
     last: Word,
     size: usize,
@@ -17,7 +19,7 @@ pub(super) struct Opening {
 /// Eight bytes, some of which are lengths.
 #[derive(Debug)]
 struct Word {
-    /// As they are in an entry of the length zero, if there were one.
+    /// What they would be in an entry of the length zero: the sum of all of them, where lengths are below zero.
     of_none: u64,
     /// A one for every length.
     lengths: u64,
@@ -34,22 +36,10 @@ impl Opening {
     pub fn of(entry_tag: u8, head: &[u8], list_tag: u8, values_tag: u8) -> Self {
         let bytes = [&[entry_tag, 0], head, &[0, list_tag, 0, values_tag, 0]].concat();
         let size = bytes.len();
-        let word = |from: usize| {
-            (from..from + 8).fold(Word { of_none: 0, lengths: 0 }, |word, at| {
-                let shift = 8 * (at - from);
-                // what a length counts begins behind it; the entry's own counts from the third byte
-                let (byte, is_length) = match at {
-                    _ if at == 1 || [size - 5, size - 3, size - 1].contains(&at) => ((at - 1) as u64, true),
-                    _ => (u64::from(bytes[at]), false),
-                };
-                let byte = if is_length { byte.wrapping_neg() } else { byte };
-                Word {
-                    of_none: word.of_none.wrapping_add(byte << shift),
-                    lengths: word.lengths | u64::from(is_length) << shift,
-                }
-            })
-        };
-        Opening { words: (0..size / 8).map(|at| word(8 * at)).collect(), last: word(size - 8), size }
+        let lengths = [1, size - 5, size - 3, size - 1];
+        let word = |from| Word::of(&bytes, from, &lengths);
+        let middle = (8..size - 8).step_by(8).map(word).collect();
+        Opening { first: word(0), middle, last: word(size - 8), size }
     }
 
     /// Where the values lie of the entry that begins at `at`; `None` if it is another one, or not short. Its end
@@ -58,27 +48,41 @@ impl Opening {
     pub fn places(&self, record: &[u8], at: usize) -> Option<Places> {
         let bytes = record.get(at..)?.get(..self.size)?;
         let length = *bytes.get(1)?;
-        let other = bytes
-            .as_chunks()
-            .0
-            .iter()
-            .zip(&self.words)
-            .fold(self.last.difference(length, bytes.last_chunk()?), |other, (bytes, word)| {
-                other | word.difference(length, bytes)
-            });
         let end = 2 + usize::from(length);
+        let same = self.first.is(length, bytes.first_chunk()?)
+            && self.last.is(length, bytes.last_chunk()?)
+            && (self.middle.is_empty() || self.is_middle(length, bytes));
         let values = at + self.size..at + end;
-        (other == 0 && length < 0x80 && end >= self.size)
+        (same && length < 0x80 && end >= self.size)
             .then(|| Places { list: values.start - LIST_BEFORE..values.end, values })
+    }
+
+    fn is_middle(&self, length: u8, bytes: &[u8]) -> bool {
+        let mut words = bytes.as_chunks().0.iter().skip(1).zip(&self.middle);
+        words.all(|(bytes, word)| word.is(length, bytes))
     }
 }
 
 impl Word {
-    /// Zero if the bytes are those of an entry of this length.
+    /// Eight of the bytes, with lengths at some places: each counts what lies behind it, the deeper the less.
+    fn of(bytes: &[u8], from: usize, lengths: &[usize]) -> Self {
+        let mut word = Word { of_none: 0, lengths: 0 };
+        for (at, byte) in bytes.iter().enumerate().skip(from).take(8) {
+            let one = 1 << (8 * (at - from));
+            if lengths.contains(&at) {
+                word.of_none = word.of_none.wrapping_sub(one * (at as u64 - 1));
+                word.lengths |= one;
+            } else {
+                word.of_none = word.of_none.wrapping_add(one * u64::from(*byte));
+            }
+        }
+        word
+    }
+
+    /// Whether the bytes are those of an entry of this length.
     #[inline]
-    fn difference(&self, length: u8, bytes: &[u8; 8]) -> u64 {
-        let expected = self.of_none.wrapping_add(self.lengths.wrapping_mul(u64::from(length)));
-        expected ^ u64::from_le_bytes(*bytes)
+    fn is(&self, length: u8, bytes: &[u8; 8]) -> bool {
+        u64::from_le_bytes(*bytes) == self.of_none.wrapping_add(self.lengths.wrapping_mul(length.into()))
     }
 }
 
@@ -88,62 +92,81 @@ mod tests {
 
     use super::*;
 
-    const HEAD: &[u8] = &[0x0a, 4, b'n', b'a', b'm', b'e', 0x12];
+    /// Keys that make two words, two that overlap, and more.
+    const HEADS: [&[u8]; 4] =
+        [b"\x0a\x06tokens\x12", b"\x0a\x00\x12", b"\x0a\x04name\x12", b"\x0a\x16a name that takes more\x12"];
 
-    fn opening() -> Opening {
-        Opening::of(0x0a, HEAD, 0x1a, 0x0a)
+    fn opening(head: &[u8]) -> Opening {
+        Opening::of(0x0a, head, 0x1a, 0x0a)
     }
 
     /// An entry with values of this size, if its lengths have one byte each.
-    fn entry(size: u8) -> Vec<u8> {
-        let lengths = [size, size + 2, size + 4, size + 5 + HEAD.len() as u8];
-        [&[0x0a, lengths[3]], HEAD, &[lengths[2], 0x1a, lengths[1], 0x0a, lengths[0]], &vec![9; size.into()]]
-            .concat()
+    fn entry(head: &[u8], size: u8) -> Vec<u8> {
+        let own = size + 5 + head.len() as u8;
+        [&[0x0a, own], head, &[size + 4, 0x1a, size + 2, 0x0a, size], &vec![9; size.into()]].concat()
+    }
+
+    /// The largest size of values in a short entry.
+    fn most(head: &[u8]) -> u8 {
+        127 - 5 - head.len() as u8
     }
 
     #[test]
     fn the_values_of_short_entries_are_found() {
-        for size in 0..=127 - 5 - HEAD.len() as u8 {
-            let record = [&[0; 3], &entry(size)[..], &[1]].concat();
-            let places = opening().places(&record, 3).unwrap();
-            let values = record.len() - 1 - usize::from(size)..record.len() - 1;
-            assert_eq!((places.list, places.values), (values.start - 2..values.end, values));
+        for head in HEADS {
+            for size in 0..=most(head) {
+                let record = [&[0; 3], &entry(head, size)[..], &[1]].concat();
+                let places = opening(head).places(&record, 3).unwrap();
+                let values = record.len() - 1 - usize::from(size)..record.len() - 1;
+                assert_eq!((places.list, places.values), (values.start - 2..values.end, values));
+            }
         }
     }
 
     #[test]
-    fn one_that_is_not_short_or_cut_is_not_found() {
-        assert!(opening().places(&entry(128 - 5 - HEAD.len() as u8), 0).is_none());
-        let whole = entry(0);
-        for cut in 0..whole.len() {
-            assert!(opening().places(&whole[..cut], 0).is_none());
+    fn one_that_is_not_short_or_is_cut_is_not_found() {
+        for head in HEADS {
+            let opening = opening(head);
+            assert!(opening.places(&entry(head, most(head) + 1), 0).is_none());
+            let whole = entry(head, 0);
+            for cut in 0..whole.len() {
+                assert!(opening.places(&whole[..cut], 0).is_none());
+            }
+            assert!(opening.places(&whole, usize::MAX).is_none());
         }
-        assert!(opening().places(&whole, usize::MAX).is_none());
+    }
+
+    #[test]
+    fn one_with_any_other_byte_is_not_found() {
+        for head in HEADS {
+            let sound = entry(head, 20);
+            for at in 0..head.len() + 7 {
+                for byte in (0..=255).filter(|byte| *byte != sound[at]) {
+                    let mut changed = sound.clone();
+                    changed[at] = byte;
+                    assert!(opening(head).places(&changed, 0).is_none(), "{byte} at {at}");
+                }
+            }
+        }
     }
 
     proptest! {
         #[test]
-        fn one_with_any_other_byte_is_not_found(size in 0..100_u8, at in 0..7 + HEAD.len(), byte: u8) {
-            let mut changed = entry(size);
-            let same = changed[at] == byte;
-            changed[at] = byte;
-            prop_assert_eq!(opening().places(&changed, 0).is_some(), same);
-        }
-
-        #[test]
-        fn lengths_that_do_not_agree_are_not_found(size in 0..100_u8, lengths: [u8; 4]) {
-            let sound = entry(size);
-            let mut changed = sound.clone();
-            let end = 7 + HEAD.len();
-            for (at, length) in [1, end - 5, end - 3, end - 1].into_iter().zip(lengths) {
-                changed[at] = length;
-            }
-            let expected = u16::from(lengths[3]) + 5 + HEAD.len() as u16;
-            let agree = lengths[0] < 0x80
-                && u16::from(lengths[0]) == expected
-                && lengths[1] == lengths[3] + 4
-                && lengths[2] == lengths[3] + 2;
-            prop_assert_eq!(opening().places(&changed, 0).is_some(), agree);
+        fn lengths_are_found_if_all_agree(
+            head in prop::sample::select(&HEADS[..]),
+            own: u8,
+            (wrong, other) in (0..4_usize, any::<u8>()),
+        ) {
+            let size = head.len() + 7;
+            let places = [1, size - 5, size - 3, size - 1];
+            // as they would be, but for one of them
+            let mut lengths = places.map(|at| own.wrapping_sub(at as u8 - 1));
+            lengths[wrong] = other;
+            let mut bytes = entry(head, 0);
+            places.iter().zip(lengths).for_each(|(at, length)| bytes[*at] = length);
+            let end = |at: usize| at + 1 + usize::from(bytes[at]);
+            let agree = places.iter().all(|at| bytes[*at] < 0x80 && end(*at) == end(1));
+            prop_assert_eq!(opening(head).places(&bytes, 0).is_some(), agree);
         }
     }
 }

@@ -73,7 +73,7 @@ struct Named {
     seen: Seen,
     now: Seen,
     /// What whole numbers are held against, once there are some.
-    bounds: Option<Bounds>,
+    bounds: Option<Box<Bounds>>,
     /// The last look that met it.
     look: u64,
 }
@@ -94,6 +94,18 @@ impl Named {
         }
     }
 
+    /// What values there are that lie outside of what was seen before.
+    fn values(&self, slot: &Slot, bytes: &[u8]) -> Parsed<Values> {
+        let packed = &bytes[slot.values.clone()];
+        if slot.kind == Kind::Ints
+            && let Some(wider) = self.bounds.as_ref().and_then(|bounds| bounds.with_ends_of(packed))
+            && let Some(count) = wider.count(&bytes[slot.values.start..], packed.len())
+        {
+            return Ok(Values::Ints { count, range: Some(wider.range()) });
+        }
+        Values::of(slot.kind, packed)
+    }
+
     fn widen(&mut self, values: &Values) {
         self.seen.widen(values);
         self.keep_bounds();
@@ -105,8 +117,10 @@ impl Named {
     }
 
     fn keep_bounds(&mut self) {
-        if self.bounds.as_ref().map(Bounds::range) != self.seen.ints {
-            self.bounds = self.seen.ints.map(Bounds::of);
+        match (self.seen.ints, &mut self.bounds) {
+            (Some(range), Some(bounds)) if bounds.range() != range => bounds.move_to(range),
+            (Some(range), none @ None) => *none = Some(Box::new(Bounds::of(range))),
+            _ => {}
         }
     }
 }
@@ -143,8 +157,7 @@ impl Names {
         self.now.clear();
         for slot in slots {
             if !self.known[slot.place].expects(slot, bytes) {
-                let values = Values::of(slot.kind, &bytes[slot.values.clone()])?;
-                self.now.push((slot.place, values));
+                self.now.push((slot.place, self.known[slot.place].values(slot, bytes)?));
             }
         }
         for slot in slots {

@@ -6,6 +6,7 @@
 use fearless_simd::{Level, Select, Simd, SimdBase, SimdMask, dispatch, u8x64};
 
 use super::Range;
+use crate::wire;
 
 /// So many bytes are looked at together, as if a number began at every one of them.
 const LANES: usize = 64;
@@ -14,21 +15,32 @@ const LONGEST: usize = 10;
 /// With what a number goes on that begins at the last of them.
 const PIECE: usize = LANES + LONGEST - 1;
 
+/// A number by sevens of its bits, each for all lanes: loaded, not made anew for every list.
+type Groups = [[u8; LANES]; LONGEST];
+
 /// What numbers are held against.
 #[derive(Debug)]
 pub(super) struct Bounds {
     range: Range<i64>,
-    low: [u8; LONGEST],
-    high: [u8; LONGEST],
-    /// Numbers within the bounds take no more bytes, unless they are padded.
+    low: Groups,
+    high: Groups,
+    /// No number within the bounds takes more, unless it is padded.
     bytes: usize,
 }
 
 impl Bounds {
     pub fn of(range: Range<i64>) -> Self {
-        let (low, high) = (groups(range.low), groups(range.high));
-        let bytes = if range.low < 0 { LONGEST } else { used_bytes(range.high) };
-        Bounds { range, low, high, bytes }
+        let mut bounds = Bounds { range, low: [[0; LANES]; LONGEST], high: [[0; LANES]; LONGEST], bytes: 0 };
+        bounds.move_to(range);
+        bounds
+    }
+
+    pub fn move_to(&mut self, range: Range<i64>) {
+        self.range = range;
+        self.bytes = most_bytes(range);
+        for at in 0..self.bytes {
+            (self.low[at], self.high[at]) = ([group(range.low, at); LANES], [group(range.high, at); LANES]);
+        }
     }
 
     pub fn range(&self) -> Range<i64> {
@@ -36,7 +48,7 @@ impl Bounds {
     }
 
     /// How many numbers the first `size` bytes hold if all of them lie within the bounds; `None` also if they are
-    /// malformed, or if a number is written with more bytes than it needs. What follows them does not matter.
+    /// malformed, or if a number is padded to more bytes than any within takes. What follows does not matter.
     #[inline]
     pub fn count(&self, bytes: &[u8], size: usize) -> Option<u64> {
         match &bytes[..size] {
@@ -45,14 +57,34 @@ impl Bounds {
             [one] => return self.range.holds(i64::from(*one)).then_some(1),
             _ => {}
         }
-        dispatch!(Level::new(), simd => match self.bytes {
+        self.count_on(Level::new(), bytes, size)
+    }
+
+    #[inline]
+    fn count_on(&self, level: Level, bytes: &[u8], size: usize) -> Option<u64> {
+        dispatch!(level, simd => match self.bytes {
             1 => self.count_by::<1, _>(simd, bytes, size),
             2 => self.count_by::<2, _>(simd, bytes, size),
             3 => self.count_by::<3, _>(simd, bytes, size),
-            4..=5 => self.count_by::<5, _>(simd, bytes, size),
-            6..=9 => self.count_by::<9, _>(simd, bytes, size),
+            4 => self.count_by::<4, _>(simd, bytes, size),
+            5 => self.count_by::<5, _>(simd, bytes, size),
+            6 => self.count_by::<6, _>(simd, bytes, size),
+            9 => self.count_by::<9, _>(simd, bytes, size),
             _ => self.count_by::<LONGEST, _>(simd, bytes, size),
         })
+    }
+
+    /// Bounds within which the first and the last number of a list lie as well. Where numbers rise or fall, from
+    /// record to record too, these are within which all of them do.
+    pub fn with_ends_of(&self, packed: &[u8]) -> Option<Self> {
+        let (_, before_last) = packed.split_last()?;
+        let last = before_last.iter().rposition(|byte| *byte < 0x80).map_or(0, |end| end + 1);
+        let Range { mut low, mut high } = self.range;
+        for from in [0, last] {
+            let number = wire::varint(&mut &packed[from..]).ok()?.cast_signed();
+            (low, high) = (low.min(number), high.max(number));
+        }
+        Some(Bounds::of(Range { low, high }))
     }
 
     /// The same for numbers of at most so many bytes.
@@ -84,8 +116,10 @@ impl Bounds {
             let bytes = u8x64::from_slice(simd, &piece[at..at + LANES]);
             let group = goes_on.select(bytes & significant(at), nothing) ^ flipped(at);
             // a higher group decides, whatever the lower ones say
-            below = group.simd_lt(self.low[at]) | (group.simd_eq(self.low[at]) & below);
-            above = group.simd_gt(self.high[at]) | (group.simd_eq(self.high[at]) & above);
+            let (low, high) =
+                (u8x64::from_slice(simd, &self.low[at]), u8x64::from_slice(simd, &self.high[at]));
+            below = group.simd_lt(low) | (group.simd_eq(low) & below);
+            above = group.simd_gt(high) | (group.simd_eq(high) & above);
             let continued = bytes.simd_ge(0x80);
             if at == 0 {
                 ends = !continued.to_bitmask();
@@ -124,13 +158,20 @@ fn flipped(at: usize) -> u8 {
     u8::from(at == LONGEST - 1)
 }
 
-/// A number by sevens of its bits, the lowest first.
-fn groups(number: i64) -> [u8; LONGEST] {
-    std::array::from_fn(|at| ((number.cast_unsigned() >> (7 * at)) as u8 & significant(at)) ^ flipped(at))
+/// Seven bits of a number, the lowest first.
+fn group(number: i64, at: usize) -> u8 {
+    ((number.cast_unsigned() >> (7 * at)) as u8 & significant(at)) ^ flipped(at)
 }
 
-fn used_bytes(number: i64) -> usize {
-    (64 - number.leading_zeros() as usize).div_ceil(7).max(1)
+/// How many bytes numbers take at most, rounded up to what is compiled.
+fn most_bytes(range: Range<i64>) -> usize {
+    let bits = 64 - (range.low | range.high).leading_zeros();
+    match bits.div_ceil(7) {
+        few @ 1..=6 => few as usize,
+        0 => 1,
+        7..=9 => 9,
+        _ => LONGEST,
+    }
 }
 
 #[cfg(test)]
@@ -138,7 +179,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::wire;
 
     /// Numbers of every length; neighbours, which differ in one group only; any at all.
     fn number() -> impl Strategy<Value = i64> {
@@ -182,8 +222,10 @@ mod tests {
                 let list = packed(&numbers);
                 let expected = numbers.iter().all(|number| within.holds(*number));
                 let bytes = [&list[..], &behind[..]].concat();
-                let found = Bounds::of(within).count(&bytes, list.len());
-                prop_assert_eq!(found, expected.then_some(numbers.len() as u64));
+                let bounds = Bounds::of(within);
+                for found in [bounds.count(&bytes, list.len()), bounds.count_on(Level::baseline(), &bytes, list.len())] {
+                    prop_assert_eq!(found, expected.then_some(numbers.len() as u64));
+                }
             }
         }
 
@@ -199,6 +241,17 @@ mod tests {
                 prop_assert!(numbers.iter().flatten().all(|number| within.holds(*number)));
             }
         }
+    }
+
+    #[test]
+    fn the_ends_of_a_list_widen_bounds_on_both_sides() {
+        let bounds = Bounds::of(Range { low: 10, high: 20 });
+        let widened = |numbers: &[i64]| bounds.with_ends_of(&packed(numbers)).unwrap().range();
+        assert_eq!(widened(&[300, 5_000, 7]), Range { low: 7, high: 300 });
+        assert_eq!(widened(&[-4]), Range { low: -4, high: 20 });
+        assert_eq!(widened(&[15, 70_000]), Range { low: 10, high: 70_000 });
+        assert!(bounds.with_ends_of(&[]).is_none());
+        assert!(bounds.with_ends_of(&[0xff; 11]).is_none());
     }
 
     #[test]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from anybatch.memory import predictable_environment
+from anybatch.supervise.attempt import GIVES_BACK
 
 CASES = 50
 MEGABYTES = 48
@@ -19,7 +20,7 @@ def starved(seed: int, megabytes: int) -> tuple[int, Any]:
     done = subprocess.run(
         [sys.executable, "-m", "tests.train.starved", str(seed), str(megabytes)],
         # freed memory goes back at once, or a limit would meet a heap that has all it needs already
-        env={**os.environ, **predictable_environment(), "TF_CPP_MIN_LOG_LEVEL": "3"},
+        env={**os.environ, **predictable_environment(), **GIVES_BACK, "TF_CPP_MIN_LOG_LEVEL": "3"},
         capture_output=True,
         text=True,
         timeout=900,

@@ -101,6 +101,14 @@ def test_sums_that_grow_with_the_batch_are_foreseen():
     assert chosen(search.run(), 512, pool.free) is None
 
 
+@settings(max_examples=100, deadline=None)
+@given(machines, st.integers(1, 4096), st.integers(MB, 200 * MB))
+def test_where_sums_grow_nothing_is_tried_either_that_might_not_fit(pool, batch, sums):
+    PooledSearch(pool.trial, batch, pool.free, **pool.started(), sums_bytes=sums).run()
+    assert pool.held <= pool.free
+    assert pool.trials <= 4
+
+
 @pytest.mark.long
 def test_a_convolution_keeps_its_limit_with_the_pool_of_onednn(tmp_path, monkeypatch):
     """Wherever TensorFlow has oneDNN, whether or not it would choose it by itself."""

@@ -25,6 +25,7 @@ _SMALL_SHARE = 16
 """Small sizes may leave behind a sixteenth of what is free."""
 _WORTH_A_TRIAL = 2
 _STEP = 2
+_FAR = 4
 _MOST_LARGE = 2
 _TRIED_BEFORE = 2
 """So many samples were tried while everything was traced."""
@@ -72,11 +73,14 @@ class PooledSearch:
             wanted = self._chosen(ceiling)
             if wanted is None:
                 break
+            if self.sums_bytes and number < _MOST_LARGE and wanted > _FAR * self._seen[-1].samples:
+                self._climb()
+                continue
             part = self._cautious(wanted)
             rise = self.verified[part] if part in self.verified else self._tried(part)
             if rise is None:
                 ceiling = part * 2 // 3
-            elif part == wanted or number + 1 == _MOST_LARGE:
+            elif part == wanted or number + 1 >= _MOST_LARGE:
                 return self._through(part, rise)
         return self._failing_beyond(ceiling)
 
@@ -94,10 +98,15 @@ class PooledSearch:
         # sums that grow with the batch would hide what a sample takes
         kind = Split.ONE if self.sums_bytes else Split.SEVERAL
         rows: int | None = min(_TRIED_BEFORE, self._half)
-        while rows is not None and len(self._seen) <= 1 + MOST_ASCENDING:
+        most = 1 if self.sums_bytes else MOST_ASCENDING
+        while rows is not None and len(self._seen) <= 1 + most:
             if self._taken(rows, kind) is None:
                 break
             rows = self._next()
+
+    def _climb(self) -> None:
+        """Look at more in one part: one of several that are as large would take all the sums."""
+        self._taken(_FAR * self._seen[-1].samples, Split.ONE)
 
     def _next(self) -> int | None:
         before, last = self._seen[-2:]
@@ -125,7 +134,6 @@ class PooledSearch:
         cannot be steeper than all that was used there.
         """
         rows = self._seen[-1].samples
-        # sums that grow would be taken by a step, but not by the whole batch
         if rows == 1 or wanted <= _STEP * rows or self.sums_bytes:
             return wanted
         steepest = PeakModel(0.0, self._most_taken_bytes / rows)

@@ -9,6 +9,8 @@ use crate::files::{self, Compression, Identity};
 use crate::frame::{Mismatch, OVERHEAD};
 use crate::offsets::{self, Offsets};
 
+mod extents;
+
 /// A record with its framing, as byte positions in the shard's uncompressed stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extent {
@@ -131,10 +133,16 @@ impl Index {
     }
 
     pub fn extent(&self, number: u64) -> Result<Extent> {
+        self.placed(number, self.offsets.get(number), self.offsets.get(number + 1))
+    }
+
+    /// Where a record lies of which it is known where it starts, and where the next one does.
+    #[inline]
+    fn placed(&self, number: u64, offset: Option<u64>, next: Option<u64>) -> Result<Extent> {
         let missing =
             || Error::Misuse(format!("there is no record {number}: the shard has {}", self.records()));
-        let offset = self.offsets.get(number).ok_or_else(missing)?;
-        let next = self.offsets.get(number + 1).unwrap_or(self.records_end);
+        let offset = offset.ok_or_else(missing)?;
+        let next = next.unwrap_or(self.records_end);
         let gap = self.gaps.get(self.gaps.partition_point(|gap| gap.offset <= offset));
         let end = gap.map_or(next, |gap| next.min(gap.offset));
         if end.saturating_sub(offset) < OVERHEAD || end > self.stream_bytes {
@@ -147,11 +155,11 @@ impl Index {
     pub fn good_runs(&self) -> Result<Vec<(u64, u64, u64)>> {
         let mut runs: Vec<(u64, u64, u64)> = Vec::new();
         let mut bad = self.bad.iter().map(|bad| bad.number).peekable();
-        for number in 0..self.records() {
+        for (number, extent) in (0..).zip(self.extents(0)) {
             if bad.next_if_eq(&number).is_some() {
                 continue;
             }
-            let extent = self.extent(number)?;
+            let extent = extent?;
             match runs.last_mut() {
                 Some(run) if run.1 == extent.offset => (run.1, run.2) = (extent.end, run.2 + 1),
                 _ => runs.push((extent.offset, extent.end, 1)),

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anybatch_core::buffer::Bytes;
 use anybatch_core::files::Compression;
 use anybatch_core::scan::{self, Check};
+use anybatch_core::sizes::Sizes;
 use anybatch_core::{index, sidecar};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -90,12 +91,20 @@ impl Index {
     /// Pairs of int64 (offset, end) of the records `start..stop`.
     fn extents(&self, py: Python<'_>, start: u64, stop: u64) -> PyResult<Buffer> {
         let mut pairs = Bytes::with_capacity(usize::try_from(stop.saturating_sub(start)).unwrap_or(0) * 16);
-        for number in start..stop.min(self.core.records()) {
-            let extent = self.core.extent(number).map_err(|error| to_py(py, error))?;
+        for (_, extent) in (start..stop).zip(self.core.extents(start)) {
+            let extent = extent.map_err(|error| to_py(py, error))?;
             pairs.push_i64(extent.offset.cast_signed());
             pairs.push_i64(extent.end.cast_signed());
         }
         Ok(pairs.into())
+    }
+
+    /// Of the data of all records not known to be damaged: how many, all, the fewest and the most bytes, and how
+    /// many records there are by power of two.
+    fn sizes(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64, Vec<u64>)> {
+        let sizes = py.detach(|| Sizes::of(&self.core)).map_err(|error| to_py(py, error))?;
+        let Sizes { records, total_bytes, smallest_bytes, largest_bytes, by_power } = sizes;
+        Ok((records, total_bytes, smallest_bytes, largest_bytes, by_power.to_vec()))
     }
 
     /// Maximal stretches of whole records: (start, end, records).

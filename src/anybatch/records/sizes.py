@@ -1,17 +1,11 @@
 """How large the records are, from the indexes alone."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from anybatch._native import Index
 
-_AT_A_TIME = 1 << 16
-_OVERHEAD_BYTES = 16
 _POWERS = 64
 
 
@@ -54,7 +48,7 @@ class Sizes:
 
 def sizes_of(indexes: Iterable[Index]) -> Sizes:
     """Return the sizes of all records that are not known to be damaged."""
-    return joined_sizes(_measured(block) for index in indexes for block in _blocks(index) if block.size)
+    return joined_sizes(map(_measured, indexes))
 
 
 def joined_sizes(several: Iterable[Sizes]) -> Sizes:
@@ -74,19 +68,6 @@ def _joined(a: Sizes, b: Sizes) -> Sizes:
     )
 
 
-def _measured(sizes: NDArray[np.int64]) -> Sizes:
-    # frexp gives the number of bits: exact, as no record comes near 2**53 bytes
-    powers = np.frexp(sizes.astype(np.float64))[1]
-    counts = np.bincount(powers, minlength=_POWERS).tolist()
-    return Sizes(sizes.size, int(sizes.sum()), int(sizes.min()), int(sizes.max()), tuple(counts))
-
-
-def _blocks(index: Index) -> Iterator[NDArray[np.int64]]:
-    damaged = np.array([offset for offset, *_ in index.damaged], dtype=np.int64)
-    for start in range(0, index.records, _AT_A_TIME):
-        # NumPy's stubs know no buffers but those of Python itself
-        pairs: Any = index.extents(start, start + _AT_A_TIME)
-        extents = np.frombuffer(pairs, np.int64).reshape(-1, 2)
-        if damaged.size:
-            extents = extents[~np.isin(extents[:, 0], damaged)]
-        yield extents[:, 1] - extents[:, 0] - _OVERHEAD_BYTES
+def _measured(index: Index) -> Sizes:
+    *sizes, by_power = index.sizes()
+    return Sizes(*sizes, tuple(by_power))

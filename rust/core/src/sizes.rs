@@ -1,4 +1,4 @@
-//! How large the records of a shard are, from its index alone.
+//! How large records are: all that a walk passes, or from an index alone.
 
 use crate::error::Result;
 use crate::index::Index;
@@ -17,32 +17,30 @@ pub struct Sizes {
     pub by_power: [u64; POWERS],
 }
 
+impl Default for Sizes {
+    fn default() -> Self {
+        Sizes { records: 0, total_bytes: 0, smallest_bytes: 0, largest_bytes: 0, by_power: [0; POWERS] }
+    }
+}
+
 impl Sizes {
     /// The sizes of all records that are not known to be damaged.
     pub fn of(index: &Index) -> Result<Self> {
-        let mut sizes = Sizes {
-            records: 0,
-            total_bytes: 0,
-            smallest_bytes: u64::MAX,
-            largest_bytes: 0,
-            by_power: [0; POWERS],
-        };
+        let mut sizes = Sizes::default();
         let mut bad = index.bad.iter().map(|bad| bad.number).peekable();
         for (number, extent) in (0..).zip(index.extents(0)) {
             if bad.next_if_eq(&number).is_none() {
                 sizes.add(extent?.data_bytes());
             }
         }
-        if sizes.records == 0 {
-            sizes.smallest_bytes = 0;
-        }
         Ok(sizes)
     }
 
-    fn add(&mut self, bytes: u64) {
+    #[inline]
+    pub fn add(&mut self, bytes: u64) {
         self.records += 1;
         self.total_bytes = self.total_bytes.saturating_add(bytes);
-        self.smallest_bytes = self.smallest_bytes.min(bytes);
+        self.smallest_bytes = if self.records == 1 { bytes } else { self.smallest_bytes.min(bytes) };
         self.largest_bytes = self.largest_bytes.max(bytes);
         let bits = (u64::BITS - bytes.leading_zeros()) as usize;
         self.by_power[bits.min(POWERS - 1)] += 1;

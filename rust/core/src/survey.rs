@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::example::{self, Kind, Level};
+use crate::sizes::Sizes;
 use crate::template::{Layout, NOT_PLAIN, Slot, Templates};
 use crate::wire::Parsed;
 
@@ -24,6 +25,7 @@ pub struct Survey {
     pub records: u64,
     /// Records that are no `tf.train.Example`.
     pub malformed: u64,
+    pub sizes: Sizes,
     names: Names,
     templates: Templates,
 }
@@ -38,6 +40,7 @@ impl Survey {
     pub fn add_first(&mut self, bytes: &[u8], size: usize) {
         let record = &bytes[..size];
         self.records += 1;
+        self.sizes.add(size as u64);
         if self.templates.fitting(record).is_some_and(|like| self.names.fill(like, bytes).is_ok()) {
             return;
         }

@@ -11,7 +11,9 @@ use anybatch_core::example::Level;
 use anybatch_core::files::{self, Compression, Files};
 use anybatch_core::frame;
 use anybatch_core::gather::{Damaged, Gather, OnCorrupt};
+use anybatch_core::index::Index;
 use anybatch_core::scan::{Check, Scan};
+use anybatch_core::sizes::Sizes;
 use anybatch_core::source::{Split, Walk, Walked};
 use anybatch_core::survey::Survey;
 use anybatch_core::{Error, Result};
@@ -319,12 +321,12 @@ fn examples(count: u8) -> Vec<Vec<u8>> {
     (0..count).map(|number| [&[0x0a, 12], &entry(number)[..]].concat()).collect()
 }
 
-/// A survey of a shard, walked over so many bytes at a time.
-fn surveyed(path: &Path, budget_bytes: u64) -> Survey {
+/// A survey of a shard, walked over so many bytes at a time, and its index.
+fn surveyed(path: &Path, budget_bytes: u64) -> (Survey, Index) {
     let mut scan = Scan::new(path, Compression::None, Check::Everything).unwrap();
     let mut survey = Survey::default();
     while scan.survey(budget_bytes, &mut survey).unwrap() {}
-    survey
+    (survey, scan.finish().unwrap())
 }
 
 #[test]
@@ -342,9 +344,10 @@ fn a_survey_on_the_way_is_that_of_every_sound_record() {
         let sound = records.iter().enumerate().filter(|(at, _)| Some(*at) != hit);
         sound.for_each(|(_, record)| expected.add(record));
         for budget_bytes in [1, 100, 1 << 20] {
-            let found = surveyed(&path, budget_bytes);
+            let (found, index) = surveyed(&path, budget_bytes);
             assert_eq!((found.records, found.malformed), (expected.records, 0));
             assert_eq!(found.features(Level::Context), expected.features(Level::Context));
+            assert_eq!(found.sizes, Sizes::of(&index).unwrap());
         }
     }
 }

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 
 use crate::buffer::Buffer;
 use crate::errors::to_py;
+use crate::sizes::{SizesFields, fields_of};
 use crate::survey::Survey;
 
 pub fn compression(name: &str) -> PyResult<Compression> {
@@ -99,12 +100,9 @@ impl Index {
         Ok(pairs.into())
     }
 
-    /// Of the data of all records not known to be damaged: how many, all, the fewest and the most bytes, and how
-    /// many records there are by power of two.
-    fn sizes(&self, py: Python<'_>) -> PyResult<(u64, u64, u64, u64, Vec<u64>)> {
-        let sizes = py.detach(|| Sizes::of(&self.core)).map_err(|error| to_py(py, error))?;
-        let Sizes { records, total_bytes, smallest_bytes, largest_bytes, by_power } = sizes;
-        Ok((records, total_bytes, smallest_bytes, largest_bytes, by_power.to_vec()))
+    /// The sizes of all records not known to be damaged.
+    fn sizes(&self, py: Python<'_>) -> PyResult<SizesFields> {
+        py.detach(|| Sizes::of(&self.core)).map(|sizes| fields_of(&sizes)).map_err(|error| to_py(py, error))
     }
 
     /// Maximal stretches of whole records: (start, end, records).

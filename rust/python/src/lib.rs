@@ -7,6 +7,7 @@ mod errors;
 mod index;
 mod reader;
 mod schema;
+mod sizes;
 mod survey;
 mod write;
 

@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::buffer::Buffer;
+use crate::sizes::{SizesFields, fields_of};
 
 #[pyclass(frozen, module = "anybatch._native")]
 pub struct Survey {
@@ -45,6 +46,11 @@ impl Survey {
     #[getter]
     fn malformed(&self) -> u64 {
         self.core.lock().unwrap_or_else(PoisonError::into_inner).malformed
+    }
+
+    /// The sizes of all records looked at.
+    fn sizes(&self) -> SizesFields {
+        fields_of(&self.core.lock().unwrap_or_else(PoisonError::into_inner).sizes)
     }
 
     /// (level, name, facts) for every feature, sorted by name.

@@ -63,7 +63,8 @@ def inspect(paths: Paths, *, everything: bool = False, progress: Progress | None
 
     def examine(shard: Shard) -> Examined:
         found, survey = _surveyed(shard, progress) if everything else _sampled(shard, progress)
-        looks[shard.path] = _Look(shard, sizes_of([found[0]]), survey)
+        # a survey of everything has met every record; of a sample only the index knows all sizes
+        looks[shard.path] = _Look(shard, sizes_of([survey if everything else found[0]]), survey)
         return found
 
     overview = report_on(find_files(paths), examine)

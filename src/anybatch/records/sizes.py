@@ -1,10 +1,10 @@
-"""How large the records are, from the indexes alone."""
+"""How large the records are, from indexes alone or from a survey."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 
-from anybatch._native import Index
+from anybatch._native import Index, Survey
 
 _POWERS = 64
 
@@ -46,9 +46,9 @@ class Sizes:
         return [Bin(1 << power >> 1, (1 << power) - 1, self.by_power[power]) for power in powers]
 
 
-def sizes_of(indexes: Iterable[Index]) -> Sizes:
-    """Return the sizes of all records that are not known to be damaged."""
-    return joined_sizes(map(_measured, indexes))
+def sizes_of(sources: Iterable[Index | Survey]) -> Sizes:
+    """Return the sizes of all records not known to be damaged, or of those that surveys have looked at."""
+    return joined_sizes(map(_measured, sources))
 
 
 def joined_sizes(several: Iterable[Sizes]) -> Sizes:
@@ -68,6 +68,6 @@ def _joined(a: Sizes, b: Sizes) -> Sizes:
     )
 
 
-def _measured(index: Index) -> Sizes:
-    *sizes, by_power = index.sizes()
+def _measured(source: Index | Survey) -> Sizes:
+    *sizes, by_power = source.sizes()
     return Sizes(*sizes, tuple(by_power))

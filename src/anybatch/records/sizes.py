@@ -69,5 +69,5 @@ def _joined(a: Sizes, b: Sizes) -> Sizes:
 
 
 def _measured(source: Index | Survey) -> Sizes:
-    *sizes, by_power = source.sizes()
-    return Sizes(*sizes, tuple(by_power))
+    records, total, smallest, largest, by_power = source.sizes()
+    return Sizes(records, total, smallest, largest, tuple(by_power))

@@ -19,7 +19,7 @@ def main(seed: int, megabytes: int) -> None:
     import keras
     import numpy as np
 
-    from anybatch.train.refusals import OneSampleDoesNotFit
+    from anybatch.train.refusals import OneSampleDoesNotFit, UpdateCutShort
 
     keras.utils.set_random_seed(1)
     wide = keras.layers.Dense(4096, activation="tanh")
@@ -31,9 +31,9 @@ def main(seed: int, megabytes: int) -> None:
     limit = Squeeze(seed, megabytes)
     try:
         history = fitted(model, x, y, limit.callback(keras))
-    except OneSampleDoesNotFit as error:
+    except (OneSampleDoesNotFit, UpdateCutShort) as error:
         _lift()
-        json.dump({"stopped": str(error)}, sys.stdout)
+        json.dump({"stopped" if isinstance(error, OneSampleDoesNotFit) else "cut": str(error)}, sys.stdout)
         return
     weights = [float(np.abs(weight).sum()) for weight in model.get_weights()]
     events = [f"{event.kind} {event.phase}" for event in history.events]

@@ -33,7 +33,7 @@ def starved(seed: int, megabytes: int) -> tuple[int, Any]:
 @pytest.mark.soak
 def test_training_that_ran_out_of_memory_ends_with_the_same_weights() -> None:
     _, undisturbed = starved(0, 0)
-    signals, stopped, exhausted = 0, 0, 0
+    signals, stopped, cut, exhausted = 0, 0, 0, 0
     for seed in range(CASES):
         code, found = starved(seed, MEGABYTES)
         if code < 0:
@@ -44,8 +44,12 @@ def test_training_that_ran_out_of_memory_ends_with_the_same_weights() -> None:
             # there was really nothing left, not even for one sample, and it was said
             stopped += 1
             continue
+        if "cut" in found:
+            # an update had begun and could not end: what is left is no state, and it was said
+            cut += 1
+            continue
         exhausted += bool(found["events"])
         assert found["weights"] == pytest.approx(undisturbed["weights"], rel=1e-4)
         assert found["loss"] == pytest.approx(undisturbed["loss"], rel=1e-4)
-    print(f"{CASES} cases: {exhausted} ran out and went on, {stopped} stopped, {signals} signals")
+    print(f"{CASES} cases: {exhausted} ran out and went on, {stopped} stopped, {cut} cut, {signals} signals")
     assert exhausted > CASES // 4

@@ -161,7 +161,8 @@ def _last_words(seen: Evidence) -> Verdict | None:
     said = f"{words.kind}: {_first_line(words.text)}" if words.text else words.kind
     if words.errno in _NO_SPACE or "no space left on device" in words.text.lower():
         return Verdict(Cause.DISK_FULL, f"the disk is full ({said})")
-    if "builtins.MemoryError" in words.kinds and words.kinds[0].startswith("anybatch."):
+    refused = "builtins.MemoryError" in words.kinds and words.kinds[0].startswith("anybatch.")
+    if refused and not words.kinds[0].endswith(".UpdateCutShort"):
         return Verdict(Cause.DOES_NOT_FIT, said)
     if _is_of_memory(words):
         return Verdict(Cause.MEMORY_ERROR, f"memory ran out at {_held(seen)} ({said})")

@@ -24,6 +24,20 @@ class OneSampleDoesNotFit(AnybatchError, MemoryError):
         )
 
 
+class UpdateCutShort(AnybatchError, MemoryError):
+    """Memory ran out after the first weight had changed: the model is neither before nor behind an update."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return (
+            f"memory ran out in the midst of an update, whose weights cannot be trusted: {self.reason}; "
+            "go on from the last state: with checkpoint= the same script does, and `anybatch run` by itself"
+        )
+
+
 class CannotSplit(AnybatchError, ValueError):
     """A model that runs on whole batches only was to run on parts."""
 

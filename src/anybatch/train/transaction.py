@@ -12,7 +12,7 @@ from anybatch.train.backends import Steps
 from anybatch.train.events import Event, noted
 from anybatch.train.exhaustion import in_one_line, is_exhaustion
 from anybatch.train.inputs import Part
-from anybatch.train.refusals import OneSampleDoesNotFit
+from anybatch.train.refusals import OneSampleDoesNotFit, UpdateCutShort
 from anybatch.train.split import ladder, larger, part_sizes, smaller
 
 QUIET_STEPS = 64
@@ -205,7 +205,7 @@ def _attempt(run: Callable[[], Any]) -> tuple[bool, Any, str]:
     try:
         return True, run(), ""
     except Exception as error:
-        if not is_exhaustion(error):
+        if isinstance(error, UpdateCutShort) or not is_exhaustion(error):
             raise
         reason = in_one_line(error)
     gc.collect()

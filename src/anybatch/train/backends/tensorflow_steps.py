@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from anybatch.train.backends import tensorflow_metrics as metrics
 from anybatch.train.backends import tensorflow_norms as norms
+from anybatch.train.backends.tensorflow_begun import Begun
 from anybatch.train.backends.tensorflow_gradients import Gradients, Sums, added, scaled
 from anybatch.train.backends.tensorflow_metrics import behind_each_other
 from anybatch.train.backends.tensorflow_room import leaves_of, room_for
@@ -76,6 +77,7 @@ class Steps:
         self._seen: list[Any] = []
         self._summands: list[Summand] = []
         self._normed: list[Any] = []
+        self._begun = Begun(counts=not (self._keeps_all or model.jit_compile))
         # nothing is traced eagerly: what was found on the way would have happened
         self._one_group = not model.run_eagerly
         self._whole = self._traced(model.train_step if self._keeps_all else self._whole_update)
@@ -123,7 +125,9 @@ class Steps:
 
     def update_whole(self, batch: Any) -> Any:
         """Make one update of one batch, and return its logs."""
-        return _undone(self._by_step if self._keeps_all else self._by_loss, lambda: self._whole(batch))
+        undo = self._by_step if self._keeps_all else self._by_loss
+        with self._begun.watched(undone=False):
+            return _undone(undo, lambda: self._whole(batch))
 
     def test_whole(self, batch: Any) -> Any:
         """Count one batch by Keras' own `test_step`, and return its logs."""
@@ -163,9 +167,10 @@ class Steps:
         keeping = careful or self._keeps_all
         undo = self._by_step if keeping else _NOTHING
         counting = (whole.late, tf.constant(whole.rows))
-        return _undone(
-            undo, lambda: self._finish(whole.totals, whole.side, counting, sizes_were_right, keeping)
-        )
+        with self._begun.watched(undone=keeping):
+            return _undone(
+                undo, lambda: self._finish(whole.totals, whole.side, counting, sizes_were_right, keeping)
+            )
 
     def _whole_batch(self, rows: int, *, test: bool = False) -> Summed:
         """Return what the parts that were added come to; several workers put theirs together here."""
@@ -224,7 +229,7 @@ class Steps:
         gradients = tape.gradient(objective, [variable.value for variable in variables])
         with tf.control_dependencies([*leaves_of(gradients), loss]):
             room = room_for(model, self._by_step.n_bytes, y_pred)
-        with tf.control_dependencies(room):
+        with tf.control_dependencies(self._begun.marked(room)):
             self._track(loss, [term.reported for term in terms], _rows(x))
             model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
             return model.compute_metrics(x, y, y_pred, sample_weight=weights)
@@ -302,7 +307,7 @@ class Steps:
         penalty, gradients = self._gradients(totals, side, sizes_were_right)
         with tf.control_dependencies(leaves_of(gradients)):
             room = [] if kept else room_for(model, self._by_step.n_bytes, late)
-        with tf.control_dependencies(room):
+        with tf.control_dependencies(self._begun.marked([*leaves_of(gradients), *room])):
             model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
             for layer, sums in zip(self._normed, side[1], strict=True):
                 norms.commit(layer, sums)

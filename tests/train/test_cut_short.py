@@ -1,0 +1,80 @@
+"""An update that has begun and fails is never made once more: that would change the weights twice."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+
+import anybatch as ab
+from anybatch.train.backends.tensorflow_steps import Steps
+from anybatch.train.refusals import OneSampleDoesNotFit, UpdateCutShort
+
+DATA = np.ones((16, 3), "float32"), np.ones((16, 1), "float32")
+
+
+def made() -> Any:
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("adam", "mse")
+    return model
+
+
+def trained(part: int) -> Any:
+    model = made()
+    ab.fit(model, *DATA, batch_size=16, micro_batch_size=part, verbose=0)
+    return model
+
+
+def failing(monkeypatch: Any, error: Exception, *behind: bool) -> None:
+    """Have updates fail, one after the other: behind all of it, or before anything was done."""
+    left = list(behind)
+
+    def disturbed(original: Any) -> Any:
+        def traced(self: Any, step: Any) -> Any:
+            made = original(self, step)
+
+            def run(*given: Any) -> Any:
+                if not left:
+                    return made(*given)
+                if left.pop(0):
+                    made(*given)
+                raise error
+
+            return run if step.__name__ in {"_whole_update", "_update"} else made
+
+        return traced
+
+    for name in ("_traced", "_plainly_traced"):
+        monkeypatch.setattr(Steps, name, disturbed(getattr(Steps, name)))
+
+
+@pytest.mark.parametrize("part", [16, 4])
+def test_running_out_before_the_first_weight_changes_is_survived(monkeypatch: Any, part: int) -> None:
+    undisturbed = trained(part).get_weights()
+    failing(monkeypatch, MemoryError("no room"), False)
+    for one, other in zip(trained(part).get_weights(), undisturbed, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+@pytest.mark.parametrize("part", [16, 4])
+def test_running_out_behind_it_is_said(monkeypatch: Any, part: int) -> None:
+    failing(monkeypatch, MemoryError("no room"), True)
+    with pytest.raises(UpdateCutShort, match="no room; go on from the last state"):
+        trained(part)
+
+
+def test_what_is_no_exhaustion_is_told_as_it_is(monkeypatch: Any) -> None:
+    failing(monkeypatch, ValueError("wrong shape"), True)
+    with pytest.raises(ValueError, match="wrong shape"):
+        trained(16)
+
+
+def test_a_careful_commit_that_runs_out_is_put_back(monkeypatch: Any) -> None:
+    """The second try keeps what it changes: the update does not fit, and nothing is broken."""
+    model, before = made(), made().get_weights()
+    failing(monkeypatch, MemoryError("no room"), False, True)
+    with pytest.raises(OneSampleDoesNotFit):
+        ab.fit(model, *DATA, batch_size=16, micro_batch_size=4, verbose=0)
+    for one, other in zip(model.get_weights(), before, strict=True):
+        np.testing.assert_array_equal(one, other)

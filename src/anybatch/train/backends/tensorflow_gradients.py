@@ -4,6 +4,9 @@ from typing import Any
 
 import tensorflow as tf
 
+from anybatch.train.exhaustion import in_one_line, is_exhaustion
+from anybatch.train.refusals import UpdateCutShort
+
 Gradients = list[Any]
 """One per variable: a tensor, `IndexedSlices`, or None where the loss does not depend on it."""
 
@@ -34,15 +37,27 @@ class Sums:
         self._slices = [[gradient] for gradient in gradients if isinstance(gradient, tf.IndexedSlices)]
 
     def add(self, gradients: Gradients) -> None:
-        """Add those of one more part."""
-        for variable, gradient, chosen in zip(self._dense, _dense(gradients), self._chosen, strict=True):
-            if chosen:
-                variable.assign(tf.maximum(variable, gradient), read_value=False)
-            else:
-                variable.assign_add(gradient, read_value=False)
+        """Add those of one more part.
+
+        Should memory run out between two of them after all, the part must not be added once more.
+        """
+        for at, gradient in enumerate(_dense(gradients)):
+            try:
+                self._add_to(at, gradient)
+            except Exception as error:
+                if at and is_exhaustion(error):
+                    raise UpdateCutShort(in_one_line(error)) from None
+                raise
         slices = [gradient for gradient in gradients if isinstance(gradient, tf.IndexedSlices)]
         for kept, more in zip(self._slices, slices, strict=True):
             kept.append(more)
+
+    def _add_to(self, at: int, gradient: Any) -> None:
+        variable = self._dense[at]
+        if self._chosen[at]:
+            variable.assign(tf.maximum(variable, gradient), read_value=False)
+        else:
+            variable.assign_add(gradient, read_value=False)
 
     def total(self, like: Gradients) -> Gradients:
         """Return the sums in the shape of one part's gradients."""

@@ -5,16 +5,17 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from anybatch.handover import Orders, received_orders
-from anybatch.memory import Probe, give_back_freed
+from anybatch.memory import give_back_freed
 from anybatch.train.backends import backend_of
 from anybatch.train.inputs import Source
 from anybatch.train.memories import Memory
 from anybatch.train.plan_memory import Known, key_of, remember, remembered
 from anybatch.train.plan_pooled import PooledSearch
-from anybatch.train.plan_search import MARGIN, MOST_PROBES, Search, Split, chosen, trusted
-from anybatch.train.plan_uses import Sizes
-from anybatch.train.probe import Prober, RanOut, Taken, undone
+from anybatch.train.plan_search import MARGIN, Search, Split, chosen, trusted
+from anybatch.train.probe import Prober, undone
+from anybatch.train.trials import Trials, ascending, pooled
 
+NEAR = 0.1
 COPIES_OF_SLICES = 3
 """An embedding's gradients of all parts are put end to end, then summed by row; measured of one of 51 MB."""
 
@@ -51,14 +52,16 @@ def held_before(model: Any, memory: Memory) -> Held:
 
 def known_of(model: Any, source: Source, batch_size: int, memory: Memory, held: Held) -> Known:
     """Return what is known of a model from another time, as far as that reaches; else probe it."""
-    part = _first_part(source)
+    part = first_part(source)
     grows = backend_of(model).sums_grow(model)
     # what is put end to end comes to what the batch has, however it is split
     key = key_of(model, part, f"{memory.name} {batch_size}" if grows else memory.name)
     known = remembered(key)
     if known is not None:
-        wanted = chosen(known.peaks, batch_size, memory.limit_bytes - held.n_bytes)
-        if wanted is None or _reaches(known, wanted, batch_size, grows=grows):
+        free_bytes = memory.limit_bytes - held.n_bytes
+        wanted = chosen(known.peaks, batch_size, free_bytes)
+        far = _far_from(known.peaks.tried_under_bytes, free_bytes)
+        if not far and (wanted is None or _reaches(known, wanted, batch_size, grows=grows)):
             return known
     known = _probed(model, source, memory, part, before_bytes=held.n_bytes)
     left_bytes = max(0, memory.held_bytes() - held.n_bytes)
@@ -67,6 +70,11 @@ def known_of(model: Any, source: Source, batch_size: int, memory: Memory, held: 
         # bounds that a death has set are no peaks
         remember(key, known)
     return known
+
+
+def _far_from(tried_under_bytes: int, free_bytes: int) -> bool:
+    """Return whether peaks were found under so different a limit that what was kept then is no guide now."""
+    return bool(tried_under_bytes) and abs(free_bytes - tried_under_bytes) > NEAR * tried_under_bytes
 
 
 def _reaches(known: Known, wanted: int, batch_size: int, *, grows: bool) -> bool:
@@ -84,21 +92,23 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
     with undone(model, free_bytes=free_on_host) as copy_bytes, Prober(model, source, memory) as prober:
         # building has raised memory too, as have earlier probes; the copy is there for these probes only
         built_bytes = max(0, memory.held_bytes() - copy_bytes - before_bytes)
-        if _keeps(backend, memory):
-            # when all is put back, variables change places, and what comes then may not find its own
-            built_bytes += backend.largest_variable_bytes(model)
-        trials = _Trials(prober, built_bytes, _largest_allowed())
+        trials = Trials(prober, built_bytes, _largest_allowed())
         free_bytes = max(1, memory.limit_bytes - before_bytes - copy_bytes)
         batch_size = source.batch_size or 1
-        search = (
-            _ascending(model, trials, batch_size, free_bytes)
-            if not _keeps(backend, memory)
-            else _pooled(model, trials, batch_size, free_bytes, sizes=sizes, copy_bytes=copy_bytes)
-        )
+        if memory.name or backend.host_pool() is None:
+            grows = backend.sums_grow(model)
+            search: Search | PooledSearch = ascending(trials, batch_size, free_bytes, grows=grows)
+        else:
+            # when all is put back, variables change places, and what comes then may not find its own
+            trials = replace(trials, built_bytes=built_bytes + backend.largest_variable_bytes(model))
+            sums_bytes = COPIES_OF_SLICES * sizes.slices_bytes * batch_size
+            search = pooled(trials, batch_size, free_bytes, sums_bytes=sums_bytes, copy_bytes=copy_bytes)
         peaks = search.run()
         part_size = chosen(peaks, batch_size, free_bytes)
         if backend.sums_grow(model) and part_size is not None and part_size < batch_size:
-            least = search.verified.get(part_size) or trials.raised(prober.taken_by_all(part_size)).rise_bytes
+            least = (
+                search.verified.get(part_size) or trials.rise_bytes(part_size, Split.ALL) or free_bytes + 1
+            )
             # what was seen to fit is not to be refused for the want of a margin
             within = int(free_bytes * (1 - MARGIN))
             peaks = replace(peaks, least_split_bytes=within if within < least <= free_bytes else least)
@@ -106,82 +116,13 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
     return Known(peaks, sizes, exact, notes)
 
 
-def _ascending(model: Any, trials: "_Trials", batch_size: int, free_bytes: int) -> Search:
-    whole_start, start = trials.starts()
-    grows = backend_of(model).sums_grow(model)
-    return Search(
-        measure=trials.rise_bytes,
-        batch_size=batch_size,
-        free_bytes=free_bytes,
-        start=Probe(1, start.rise_bytes),
-        whole_start=Probe(1, whole_start.rise_bytes),
-        # sums that grow with the batch take one more than it makes
-        most_probes=MOST_PROBES - grows,
-        sums_grow=grows,
-    )
-
-
-def _pooled(
-    model: Any, trials: "_Trials", batch_size: int, free_bytes: int, *, sizes: Sizes, copy_bytes: int
-) -> PooledSearch:
-    whole_start, start = trials.starts()
-    grows = backend_of(model).sums_grow(model)
-    return PooledSearch(
-        trial=trials.taken,
-        batch_size=batch_size,
-        free_bytes=free_bytes,
-        start=start,
-        whole_start=whole_start,
-        sums_bytes=COPIES_OF_SLICES * sizes.slices_bytes * batch_size if grows else 0,
-        copy_bytes=copy_bytes,
-    )
-
-
-def _keeps(backend: Any, memory: Memory) -> bool:
-    """Return whether what is let go of in a memory stays with an allocator of the host."""
-    return not memory.name and backend.host_pool() is not None
-
-
 def _largest_allowed() -> int | None:
     """Return the largest part that a supervisor allows, who has seen a larger one die."""
     return (received_orders() or Orders()).largest_part
 
 
-@dataclass(frozen=True, slots=True)
-class _Trials:
-    """Updates as a search asks for them, counted from before the model was built."""
-
-    prober: Prober
-    built_bytes: int
-    largest: int | None
-
-    def starts(self) -> tuple[Taken, Taken]:
-        whole, several = self.prober.warm_up()
-        return self.raised(whole), self.raised(several)
-
-    def taken(self, rows: int, kind: Split) -> Taken | None:
-        if self.largest is not None and rows > self.largest:
-            return None
-        try:
-            if kind is Split.ALL:
-                return self.raised(self.prober.taken_by_all(rows))
-            return self.raised(self.prober.taken(rows, several=kind is Split.SEVERAL))
-        except RanOut:
-            return None
-
-    def rise_bytes(self, rows: int, kind: Split) -> int | None:
-        taken = self.taken(rows, kind)
-        return None if taken is None else taken.rise_bytes
-
-    def raised(self, taken: Taken) -> Taken:
-        return replace(
-            taken,
-            rise_bytes=taken.rise_bytes + self.built_bytes,
-            left_bytes=taken.left_bytes + self.built_bytes,
-        )
-
-
-def _first_part(source: Source) -> Any:
+def first_part(source: Source) -> Any:
+    """Return two rows of a source: enough to know what they look like."""
     batches = source.open(0, 2)
     try:
         return next(next(batches))[0]

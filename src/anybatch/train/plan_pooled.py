@@ -136,9 +136,12 @@ class PooledSearch:
         rows = self._seen[-1].samples
         if rows == 1 or wanted <= _STEP * rows or self.sums_bytes:
             return wanted
-        steepest = PeakModel(0.0, self._most_taken_bytes / rows)
         step = self._largest(_STEP * rows, self._line())
-        return max(step or 1, self._largest(wanted, steepest) or 1)
+        return max(step or 1, self._largest(wanted, self._steepest()) or 1)
+
+    def _steepest(self) -> PeakModel:
+        """Return the steepest line that may hide under all that was used."""
+        return PeakModel(0.0, self._most_taken_bytes / self._seen[-1].samples)
 
     def _largest(self, ceiling: int, line: PeakModel) -> int | None:
         for parts in range(-(-self.batch_size // max(1, ceiling)), self.batch_size + 1):
@@ -194,4 +197,5 @@ class PooledSearch:
         raised = PeakModel(fixed, line.bytes_per_sample * _BETWEEN_PIECES, self._seen[-1].samples)
         if ceiling < self.batch_size:
             raised = raised.scaled_to_fail_at(ceiling + 1, self.free_bytes)
-        return Peaks(raised, raised, self._held_bytes + self.sums_bytes if self.sums_bytes else 0)
+        least_bytes = self._held_bytes + self.sums_bytes if self.sums_bytes else 0
+        return Peaks(raised, raised, least_bytes, self.free_bytes + self.copy_bytes)

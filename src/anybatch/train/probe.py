@@ -21,6 +21,7 @@ from anybatch.train.inputs import Part, Source
 from anybatch.train.memories import Memory
 from anybatch.train.plan_memory import cache_folder
 from anybatch.train.plans import Plan
+from anybatch.train.refusals import UpdateCutShort
 from anybatch.train.session import Session
 from anybatch.train.transaction import PartSize
 
@@ -102,7 +103,11 @@ class Prober:
             for done in range(MOST_UPDATES):
                 if done >= UPDATES and time.perf_counter() - start > ENOUGH_SECONDS:
                     break
-                self._update(rows, parts)
+                try:
+                    self._update(rows, parts)
+                except UpdateCutShort:
+                    # all of it will be put back
+                    raise RanOut(rows) from None
         if size.events:
             raise RanOut(rows)
         give_back_freed()

@@ -88,6 +88,12 @@ WAYS = {
         0,
         "OOM when allocating tensor",
     ),
+    "is cut short in an update": Death(
+        "from anybatch.train.refusals import UpdateCutShort\nif train() > 32: raise UpdateCutShort('OOM')",
+        ["memory error", "finished"],
+        0,
+        "at most 32 samples",
+    ),
     "aborts with memory nearly full": Death(
         "if train() > 32: block = hold(185); time.sleep(0.5); os.abort()",
         ["crashed for memory", "finished"],

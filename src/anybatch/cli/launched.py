@@ -93,7 +93,8 @@ def _in_company(cause: Cause, *, lost: bool) -> Cause:
 
 def _attempt(orders: Orders, life: Life, verdict: Verdict) -> Attempt:
     pulse = life.pulse or Pulse()
-    return Attempt(orders, verdict, life.pulse is not None, life.first_step, pulse.step, pulse.part)
+    trained = life.pulse is not None and pulse.reached_fit
+    return Attempt(orders, verdict, trained, life.first_step, pulse.step, pulse.part)
 
 
 def _told(attempt: Attempt) -> Json:

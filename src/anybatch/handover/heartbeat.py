@@ -30,6 +30,11 @@ class Pulse:
     """Whether this comes from a trial before training, of parts as large as `part`; 0 when they are over."""
     beat: int = 0
 
+    @property
+    def reached_fit(self) -> bool:
+        """Whether this is training, or a trial for it: trials that are over may have been `ab.plan`'s."""
+        return self.part > 0 or not self.planning
+
 
 class Heartbeat:
     """Writes a pulse, at most twice a second; does nothing in a process that nobody supervises.

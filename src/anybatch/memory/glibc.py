@@ -23,6 +23,9 @@ KEPT_FACTOR = 1.5
 ARENAS = 2
 THRESHOLD_VARIABLE = "MALLOC_MMAP_THRESHOLD_"
 ARENAS_VARIABLE = "MALLOC_ARENA_MAX"
+POOL_VARIABLE = "TF_ONEDNN_USE_SYSTEM_ALLOCATOR"
+"""Read by TensorFlow, whose tensors come from a pool with oneDNN: one that gives nothing back, in pieces that
+another size of a part cannot use."""
 
 
 def make_peaks_predictable() -> bool:
@@ -57,8 +60,12 @@ def give_back_freed() -> bool:
 
 
 def predictable_environment() -> dict[str, str]:
-    """Return the variables that have the same effect on a process from its very start."""
-    return {THRESHOLD_VARIABLE: str(LARGE_BLOCK_BYTES), ARENAS_VARIABLE: str(ARENAS)}
+    """Return the variables that have the same effect on a process from its very start, and on its tensors."""
+    return {
+        THRESHOLD_VARIABLE: str(LARGE_BLOCK_BYTES),
+        ARENAS_VARIABLE: str(ARENAS),
+        POOL_VARIABLE: "true",
+    }
 
 
 @cache

@@ -40,9 +40,6 @@ _EVERY_SECONDS = 0.1
 _NEAR_THE_LIMIT_SECONDS = 0.01
 _SHOW_SECONDS = 0.5
 
-GIVES_BACK = {"TF_ONEDNN_USE_SYSTEM_ALLOCATOR": "true"}
-"""With oneDNN TensorFlow keeps all memory it ever had, in pieces that another size of a part cannot use."""
-
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -205,7 +202,7 @@ def _rise(before: int | None, now: int | None) -> int | None:
 def _started(task: Task, attempt: int, own: OwnGroup | None) -> int:
     command = [sys.executable, "-m", "anybatch.supervise.child", task.script, *task.arguments]
     # what keeps memory low costs time: only for who has been short of it
-    environment = (GIVES_BACK | predictable_environment() if attempt > 1 else {}) | dict(os.environ)
+    environment = (predictable_environment() if attempt > 1 else {}) | dict(os.environ)
     environment |= {FOLDER_VARIABLE: str(task.folder), PARENT_VARIABLE: str(os.getpid())}
     if own is not None:
         environment[GROUP_VARIABLE] = str(own.entrance)

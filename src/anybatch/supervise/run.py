@@ -143,8 +143,7 @@ def _attempt(orders: Orders, life: Life) -> Attempt:
     return Attempt(
         orders=orders,
         verdict=judged(life.evidence),
-        # trials that are over belong to `ab.plan`, or training has not begun
-        trained=pulse is not None and (pulse.part > 0 or not pulse.planning),
+        trained=pulse is not None and pulse.reached_fit,
         first_step=life.first_step,
         last_step=pulse.step if pulse else 0,
         part=pulse.part if pulse else 0,

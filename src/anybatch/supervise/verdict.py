@@ -77,6 +77,8 @@ _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _MEMORY_SIGNALS = {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP}
 _POLITE_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 _ALLOTMENTS: dict[int, str] = {signal.SIGXCPU: "processor time", signal.SIGXFSZ: "file size"}
+_CUT_SHORT = "anybatch.train.refusals.UpdateCutShort"
+"""The one refusal of ours that a fresh process cures."""
 _MEMORY_KINDS = {
     "ResourceExhaustedError",
     "OutOfMemoryError",
@@ -162,7 +164,7 @@ def _last_words(seen: Evidence) -> Verdict | None:
     if words.errno in _NO_SPACE or "no space left on device" in words.text.lower():
         return Verdict(Cause.DISK_FULL, f"the disk is full ({said})")
     refused = "builtins.MemoryError" in words.kinds and words.kinds[0].startswith("anybatch.")
-    if refused and not words.kinds[0].endswith(".UpdateCutShort"):
+    if refused and words.kinds[0] != _CUT_SHORT:
         return Verdict(Cause.DOES_NOT_FIT, said)
     if _is_of_memory(words):
         return Verdict(Cause.MEMORY_ERROR, f"memory ran out at {_held(seen)} ({said})")

@@ -1,6 +1,6 @@
 import pytest
 
-from anybatch.memory import Group, allowance, groups_of
+from anybatch.memory import Group, allocations_may_fail, allowance, groups_of
 from tests.memory.kernel_trees import counters, limits, machine, version_1, version_2, write
 
 GB = 1 << 30
@@ -86,3 +86,38 @@ def test_mount_points_with_blanks_are_found(tmp_path):
     write(tmp_path, "proc/self/mountinfo", line)
     write(tmp_path, "sys/my groups/memory.max", GB)
     assert allowance(root=tmp_path).whole_bytes == GB
+
+
+LIMITS = """Limit                     Soft Limit           Hard Limit           Units
+Max data size             {data:<20} unlimited            bytes
+Max stack size            8388608              unlimited            bytes
+Max address space         {space:<20} unlimited            bytes
+"""
+
+
+def limited(root, *, data="unlimited", space="unlimited"):
+    write(machine(root), "proc/self/limits", LIMITS.format(data=data, space=space))
+    status = root / "proc/self/status"
+    status.write_text(f"{status.read_text()}VmSize:\t{5 << 20} kB\nVmData:\t{2 << 20} kB\n")
+
+
+def test_what_may_still_be_mapped_is_a_limit_too(tmp_path):
+    limited(tmp_path, space=6 * GB)
+    found = allowance(root=tmp_path)
+    assert (found.whole_bytes, found.source) == (6 * GB, "`ulimit -v`")
+    # 5 GiB are mapped, 1 GiB of them held; a little is kept for stacks and heaps
+    assert 2 * GB - (128 << 20) < found.limit_bytes < 2 * GB
+
+
+def test_so_is_what_may_be_written_to(tmp_path):
+    limited(tmp_path, data=3 * GB, space=9 * GB)
+    assert allowance(root=tmp_path).source == "`ulimit -d`"
+
+
+@pytest.mark.parametrize(
+    ("space", "overcommit", "expected"), [("unlimited", 0, False), (6 * GB, 1, True), ("unlimited", 2, True)]
+)
+def test_where_allocations_may_fail_is_known(tmp_path, space, overcommit, expected):
+    limited(tmp_path, space=space)
+    write(tmp_path, "proc/sys/vm/overcommit_memory", overcommit)
+    assert allocations_may_fail(root=tmp_path) is expected

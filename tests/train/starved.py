@@ -13,6 +13,7 @@ from typing import Any
 
 UPDATES = 12
 BATCH = 512
+PLENTY = 1 << 46
 
 
 def main(seed: int, megabytes: int) -> None:
@@ -21,6 +22,8 @@ def main(seed: int, megabytes: int) -> None:
 
     from anybatch.train.refusals import OneSampleDoesNotFit, UpdateCutShort
 
+    # as `ulimit -v` would: there is a limit before anything is computed
+    resource.setrlimit(resource.RLIMIT_AS, (PLENTY, resource.RLIM_INFINITY))
     keras.utils.set_random_seed(1)
     wide = keras.layers.Dense(4096, activation="tanh")
     model = keras.Sequential([keras.Input((64,)), wide, keras.layers.Dense(256), keras.layers.Dense(1)])

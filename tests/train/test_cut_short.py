@@ -1,5 +1,7 @@
 """An update that has begun and fails is never made once more: that would change the weights twice."""
 
+import resource
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -8,6 +10,7 @@ import pytest
 
 import anybatch as ab
 from anybatch.train.backends.tensorflow_steps import Steps
+from anybatch.train.exhaustion import PRODUCTS_VARIABLE, choose_products_that_fail_aloud
 from anybatch.train.refusals import OneSampleDoesNotFit, UpdateCutShort
 
 DATA = np.ones((16, 3), "float32"), np.ones((16, 1), "float32")
@@ -62,6 +65,33 @@ def test_running_out_behind_it_is_said(monkeypatch: Any, part: int) -> None:
     failing(monkeypatch, MemoryError("no room"), True)
     with pytest.raises(UpdateCutShort, match="no room; go on from the last state"):
         trained(part)
+
+
+@pytest.fixture
+def limited() -> Iterator[None]:
+    """Let address space be limited, though to more than anybody takes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 46, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@pytest.mark.usefixtures("limited")
+def test_where_products_may_have_failed_in_silence_nobody_goes_on_with_them(monkeypatch: Any) -> None:
+    """TensorFlow has chosen how it multiplies matrices before there was a limit."""
+    monkeypatch.delenv(PRODUCTS_VARIABLE, raising=False)
+    failing(monkeypatch, MemoryError("no room"), False)
+    with pytest.raises(UpdateCutShort, match="cannot be trusted"):
+        trained(16)
+
+
+@pytest.mark.usefixtures("limited")
+def test_where_products_fail_aloud_it_is_survived(monkeypatch: Any) -> None:
+    monkeypatch.delenv(PRODUCTS_VARIABLE, raising=False)
+    choose_products_that_fail_aloud()
+    failing(monkeypatch, MemoryError("no room"), False)
+    trained(16)
+    monkeypatch.delenv(PRODUCTS_VARIABLE)
 
 
 def test_what_is_no_exhaustion_is_told_as_it_is(monkeypatch: Any) -> None:

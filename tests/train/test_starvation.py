@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from anybatch.memory import predictable_environment
-from anybatch.supervise.attempt import GIVES_BACK
 
 CASES = 50
 MEGABYTES = 48
@@ -23,7 +22,6 @@ def starved(seed: int, megabytes: int, onednn: str) -> tuple[int, Any]:
         env={
             **os.environ,
             **predictable_environment(),
-            **GIVES_BACK,
             "TF_ENABLE_ONEDNN_OPTS": onednn,
             "TF_CPP_MIN_LOG_LEVEL": "3",
         },
@@ -36,13 +34,8 @@ def starved(seed: int, megabytes: int, onednn: str) -> tuple[int, Any]:
     return done.returncode, json.loads(done.stdout) if done.returncode == 0 else None
 
 
-WRONG_NUMBERS = "operations of oneDNN that get no memory may go on with wrong numbers and say nothing"
-
-
 @pytest.mark.soak
-@pytest.mark.parametrize(
-    "onednn", ["0", pytest.param("1", marks=pytest.mark.xfail(strict=False, reason=WRONG_NUMBERS))]
-)
+@pytest.mark.parametrize("onednn", ["0", "1"])
 def test_training_that_ran_out_of_memory_ends_with_the_same_weights(onednn: str) -> None:
     _, undisturbed = starved(0, 0, onednn)
     signals, stopped, cut, exhausted = 0, 0, 0, 0
@@ -57,11 +50,11 @@ def test_training_that_ran_out_of_memory_ends_with_the_same_weights(onednn: str)
             stopped += 1
             continue
         if "cut" in found:
-            # an update had begun and could not end: what is left is no state, and it was said
+            # an update had begun and could not end, and it was said
             cut += 1
             continue
         exhausted += bool(found["events"])
         assert found["weights"] == pytest.approx(undisturbed["weights"], rel=1e-4)
         assert found["loss"] == pytest.approx(undisturbed["loss"], rel=1e-4)
     print(f"{CASES} cases: {exhausted} ran out and went on, {stopped} stopped, {cut} cut, {signals} signals")
-    assert exhausted > CASES // 4
+    assert exhausted > CASES // 8

@@ -1,5 +1,6 @@
 """What the machine allows, what a process holds, and how the peak grows with the batch."""
 
+from anybatch.memory.ceilings import allocations_may_fail
 from anybatch.memory.glibc import (
     KEPT_FACTOR,
     give_back_freed,
@@ -24,6 +25,7 @@ __all__ = [
     "PeakWatch",
     "Peaks",
     "Probe",
+    "allocations_may_fail",
     "allowance",
     "cacheable_bytes",
     "children_of",

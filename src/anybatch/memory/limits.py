@@ -1,20 +1,24 @@
-"""How many bytes this process may hold: the tightest of its memory groups and the machine."""
+"""How many bytes this process may hold: the tightest of its own limits, its memory groups and the machine."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from anybatch.memory.ceilings import ceilings
 from anybatch.memory.groups import groups_of
 from anybatch.memory.held import held
 from anybatch.memory.kernel_files import ROOT, numbers_by_name
 from anybatch.units import size
 
 _KB = 1024
+_MACHINE = "the machine"
+_MAPPED_FOR_NOTHING_BYTES = 64 << 20
+"""Stacks of threads and heaps of the C library are mapped in one piece, and hardly touched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What one level (a group, or the machine) leaves to this process."""
+    """What one level (a limit of its own, a group, or the machine) leaves to this process."""
 
     limit_bytes: int
     """What this process may hold: the level's limit, less what others hold within it."""
@@ -22,12 +26,17 @@ class Allowance:
     """The level's own limit, for everybody in it."""
     source: str
 
+    @property
+    def is_of_the_process(self) -> bool:
+        """Whether somebody has limited this process or its container."""
+        return self.source != _MACHINE
+
     def __str__(self) -> str:
         return f"{size(self.limit_bytes)} ({self.source} allows {size(self.whole_bytes)})"
 
 
 def allowance(process: int | str = "self", *, root: Path = ROOT) -> Allowance:
-    """Return the tightest allowance over the process's memory groups and the machine.
+    """Return the tightest allowance over the process's own limits, its memory groups and the machine.
 
     >>> 0 < allowance().limit_bytes <= allowance().whole_bytes
     True
@@ -56,10 +65,13 @@ def _left(own_bytes: int, whole_bytes: int, free_bytes: int, source: str) -> All
 
 
 def _levels(process: int | str, root: Path) -> Iterator[tuple[int, int, str]]:
-    """Yield limit, free bytes and name of the machine and of every group that has a limit."""
+    """Yield limit, free bytes and name of the machine and of every other level that has a limit."""
     machine = numbers_by_name(root / "proc" / "meminfo")
     total = machine.get("MemTotal", 2**43) * _KB
-    yield total, machine.get("MemAvailable", total // _KB) * _KB, "the machine"
+    yield total, machine.get("MemAvailable", total // _KB) * _KB, _MACHINE
+    for ceiling in ceilings(process, root=root):
+        free_bytes = ceiling.limit_bytes - ceiling.taken_bytes - _MAPPED_FOR_NOTHING_BYTES
+        yield ceiling.limit_bytes, free_bytes, ceiling.source
     for group in groups_of(process, root=root):
         limit = group.limit_bytes()
         if limit is not None:

@@ -25,7 +25,7 @@ class OneSampleDoesNotFit(AnybatchError, MemoryError):
 
 
 class UpdateCutShort(AnybatchError, MemoryError):
-    """Memory ran out after the first weight had changed: the model is neither before nor behind an update."""
+    """Memory ran out where nobody can say what has changed: the model is neither before nor behind a step."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -33,7 +33,7 @@ class UpdateCutShort(AnybatchError, MemoryError):
 
     def __str__(self) -> str:
         return (
-            f"memory ran out in the midst of an update, whose weights cannot be trusted: {self.reason}; "
+            f"memory ran out in the midst of a step, and what it computed cannot be trusted: {self.reason}; "
             "go on from the last state: with checkpoint= the same script does, and `anybatch run` by itself"
         )
 

@@ -10,7 +10,7 @@ from typing import Any
 from anybatch.memory import allowance, give_back_freed, held
 from anybatch.train.backends import Steps
 from anybatch.train.events import Event, noted
-from anybatch.train.exhaustion import in_one_line, is_exhaustion
+from anybatch.train.exhaustion import in_one_line, is_exhaustion, leaves_doubt
 from anybatch.train.inputs import Part
 from anybatch.train.refusals import OneSampleDoesNotFit, UpdateCutShort
 from anybatch.train.split import ladder, larger, part_sizes, smaller
@@ -208,6 +208,8 @@ def _attempt(run: Callable[[], Any]) -> tuple[bool, Any, str]:
         if isinstance(error, UpdateCutShort) or not is_exhaustion(error):
             raise
         reason = in_one_line(error)
+        if leaves_doubt():
+            raise UpdateCutShort(reason) from None
     gc.collect()
     give_back_freed()
     return False, None, reason

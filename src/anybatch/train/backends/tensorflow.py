@@ -29,6 +29,7 @@ from anybatch.train.backends.tensorflow_state import assign_pieces
 from anybatch.train.backends.tensorflow_steps import Steps
 from anybatch.train.backends.tensorflow_tape import LossParts
 from anybatch.train.backends.tensorflow_terms import predictions
+from anybatch.train.exhaustion import choose_products_that_fail_aloud
 from anybatch.train.refusals import OwnAccumulation
 
 __all__ = [
@@ -69,6 +70,8 @@ __all__ = [
     "variables_bytes",
     "with_progress",
 ]
+
+choose_products_that_fail_aloud()
 
 
 def check_model(model: Any, batch_size: int | None) -> None:

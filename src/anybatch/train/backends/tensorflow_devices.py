@@ -11,10 +11,12 @@ from typing import Self
 import keras
 import tensorflow as tf
 
+from anybatch.train.exhaustion import PRODUCTS_VARIABLE
+
 _ON_THE_CPU, _ITS_LIMIT = "TF_CPU_ALLOCATOR_USE_BFC", "TF_CPU_BFC_MEM_LIMIT_IN_MB"
 _CPU = "CPU:0"
 _LARGE_BYTES = 1 << 20
-_SETTINGS = ("TF_CPU_", "TF_ENABLE_ONEDNN", "TF_ONEDNN", "MALLOC_")
+_SETTINGS = ("TF_CPU_", "TF_ENABLE_ONEDNN", "TF_ONEDNN", "MALLOC_", PRODUCTS_VARIABLE)
 
 
 def devices_with_memory() -> list[str]:

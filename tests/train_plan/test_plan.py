@@ -90,7 +90,7 @@ def test_a_second_fit_is_planned_like_the_first():
     lstm = keras.Sequential([keras.Input((64, 32)), keras.layers.LSTM(64), keras.layers.Dense(1)])
     lstm.compile("adam", "mse")
     x, y = rng.normal(size=(1024, 64, 32)).astype("float32"), rng.normal(size=(1024, 1))
-    limit = held().counted_bytes + 200 * MB
+    limit = held().counted_bytes + 120 * MB
     plans = [ab.fit(lstm, x, y, batch_size=1024, memory=limit, verbose=0).plan for _ in range(2)]
     assert plans[0].parts > 1
     assert abs(plans[1].parts - plans[0].parts) <= 1

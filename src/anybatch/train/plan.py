@@ -17,9 +17,10 @@ from anybatch.train.backends import backend_of
 from anybatch.train.inputs import FirstBatch, Source, StreamSource
 from anybatch.train.memories import HostMemory, Memory, device_memories
 from anybatch.train.plan_alternatives import alternatives
-from anybatch.train.plan_known import COPIES_OF_SLICES, Held, held_before, known_of
+from anybatch.train.plan_known import COPIES_OF_SLICES, Held, first_part, held_before, known_of
 from anybatch.train.plan_measured import MeasuredPlan
 from anybatch.train.plan_memory import Known
+from anybatch.train.plan_need import may_not_fit
 from anybatch.train.plan_refusals import AboveLimit, OneSampleTooLarge
 from anybatch.train.plan_search import MARGIN, chosen
 from anybatch.train.plan_uses import Peak, accounted
@@ -66,19 +67,32 @@ def first_plan(
 ) -> Plan:
     """Return the plan that `fit` starts with: measured where there is a limit, else as told.
 
-    Without a limit nothing is probed: batches stay whole until memory runs out.
+    Without one, batches stay whole until memory runs out, unless container and machine allow so little that
+    they may not fit.
     """
     told = planned(source, micro_batch_size, memory, device_memory)
+    if micro_batch_size != "auto" or not source.repeatable or source.num_batches == 0:
+        return told
     orders = received_orders()
     limit: str | int | None = memory if memory is not None else (orders or Orders()).limit_bytes
-    if (limit is None and device_memory is None) or micro_batch_size != "auto":
-        return told
-    if not source.repeatable or source.num_batches == 0:
+    if limit is None and device_memory is None and not _is_doubtful(model, source):
         return told
     if not isinstance(source, StreamSource):
         # batches of a dataset come whole, and a second first one may take long to come
         source = FirstBatch(source, backend_of(model).row_count)
     return measured(model, source, limit_of(limit), device_memory)
+
+
+def _is_doubtful(model: Any, source: Source) -> bool:
+    """Return whether a batch may not fit into what this process may hold, by a guess that takes a moment."""
+    allowed = allowance()
+    if source.batch_size is None or not (isinstance(source, StreamSource) or allowed.is_of_the_process):
+        # who has a machine to himself does not wait for a dataset's first batch twice
+        return False
+    part, backend = first_part(source), backend_of(model)
+    backend.build(model, part)
+    free_bytes = allowed.limit_bytes - held_before(model, HostMemory(allowed.limit_bytes)).now_bytes
+    return may_not_fit(backend.sizes(model, part), source.batch_size, free_bytes)
 
 
 def memories_of(model: Any, memory: Any, device_memory: Any) -> list[Memory]:

@@ -74,9 +74,9 @@ demo: $(BUILD) ## See what anybatch does, on data it makes itself
 	@rm -rf build/demo && $(VENV)/bin/anybatch demo --to build/demo $(ARGS)
 
 .PHONY: test
-test: $(SETUP) ## Run every check that has to pass: lint, Rust tests, documentation, Python tests
-	$(call say,"Compiling and checking side by side; the first time this takes minutes")
-	@$(MAKE) --no-print-directory --output-sync=target -j $(JOBS) SIDE_BY_SIDE=yes browser lint test-rust docs
+test: ## Run every check that has to pass: lint, Rust tests, documentation, Python tests
+	$(call say,"Installing and compiling and checking side by side; the first time this takes minutes")
+	@$(MAKE) --no-print-directory --output-sync=target -j $(JOBS) SIDE_BY_SIDE=yes test-rust setup browser lint docs
 	@$(MAKE) --no-print-directory test-python
 
 # Only where somebody may install for all; elsewhere the tests say what they leave out.
@@ -88,7 +88,7 @@ browser: ## Install Chromium for the tests of reports, where that is allowed
 		echo "==> No Chromium to be had: reports are not looked at in a browser"
 
 .PHONY: test-rust
-test-rust: $(SETUP) ## Run the tests of the Rust core
+test-rust: ## Run the tests of the Rust core
 	$(call say,"Running the Rust tests")
 	@cargo test --profile quick --locked --quiet -p anybatch-core
 

@@ -1,7 +1,8 @@
 """Trains under an address-space limit that shrinks and grows at random moments; prints the final weights.
 
 Run as `python -m tests.train.starved SEED MEGABYTES`: the limit is that much above what the process has after
-its first updates. Without a limit: `MEGABYTES` 0.
+its first updates. Without a limit: `MEGABYTES` 0. TensorFlow chooses how it multiplies as it would under
+`ulimit -v`.
 """
 
 import json

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import anybatch as ab
+from anybatch.memory import ONEDNN_VARIABLE, PRODUCTS_VARIABLE, loud_environment, silence
 from anybatch.train.backends.tensorflow_steps import Steps
-from anybatch.train.exhaustion import PRODUCTS_VARIABLE, choose_products_that_fail_aloud
 from anybatch.train.refusals import OneSampleDoesNotFit, UpdateCutShort
 
 DATA = np.ones((16, 3), "float32"), np.ones((16, 1), "float32")
@@ -76,22 +76,33 @@ def limited() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-@pytest.mark.usefixtures("limited")
+@pytest.fixture
+def chosen_early(monkeypatch: Any) -> None:
+    """Let TensorFlow have chosen how it multiplies before there was a limit."""
+    for name in (PRODUCTS_VARIABLE, ONEDNN_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.usefixtures("limited", "chosen_early")
 def test_where_products_may_have_failed_in_silence_nobody_goes_on_with_them(monkeypatch: Any) -> None:
-    """TensorFlow has chosen how it multiplies matrices before there was a limit."""
-    monkeypatch.delenv(PRODUCTS_VARIABLE, raising=False)
     failing(monkeypatch, MemoryError("no room"), False)
-    with pytest.raises(UpdateCutShort, match="cannot be trusted"):
+    with pytest.raises(UpdateCutShort, match="cannot be trusted: no room"):
         trained(16)
+
+
+@pytest.mark.usefixtures("limited", "chosen_early")
+def test_nor_where_none_failed_aloud_but_the_limit_was_near(monkeypatch: Any) -> None:
+    monkeypatch.setattr(silence, "room_at_peak_bytes", iter(range(20 << 20, 0, -(3 << 20))).__next__)
+    with pytest.raises(UpdateCutShort, match="so near to its limit"):
+        trained(2)
 
 
 @pytest.mark.usefixtures("limited")
 def test_where_products_fail_aloud_it_is_survived(monkeypatch: Any) -> None:
-    monkeypatch.delenv(PRODUCTS_VARIABLE, raising=False)
-    choose_products_that_fail_aloud()
+    for name, value in loud_environment().items():
+        monkeypatch.setenv(name, value)
     failing(monkeypatch, MemoryError("no room"), False)
-    trained(16)
-    monkeypatch.delenv(PRODUCTS_VARIABLE)
+    assert trained(16).optimizer.iterations == 1
 
 
 def test_what_is_no_exhaustion_is_told_as_it_is(monkeypatch: Any) -> None:

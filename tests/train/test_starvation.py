@@ -50,11 +50,12 @@ def test_training_that_ran_out_of_memory_ends_with_the_same_weights(onednn: str)
             stopped += 1
             continue
         if "cut" in found:
-            # an update had begun and could not end, and it was said
+            # an update had begun and could not end, or products may be wrong; and it was said
             cut += 1
             continue
         exhausted += bool(found["events"])
         assert found["weights"] == pytest.approx(undisturbed["weights"], rel=1e-4)
         assert found["loss"] == pytest.approx(undisturbed["loss"], rel=1e-4)
     print(f"{CASES} cases: {exhausted} ran out and went on, {stopped} stopped, {cut} cut, {signals} signals")
-    assert exhausted > CASES // 8
+    # with oneDNN products may fail in silence: nobody goes on with them
+    assert (exhausted if onednn == "0" else cut) > CASES // 8

@@ -14,9 +14,18 @@ from anybatch.memory.kernel_files import ROOT, number_in, numbers_by_name, text_
 from anybatch.memory.limits import Allowance, allowance, cacheable_bytes
 from anybatch.memory.model import PeakModel, Peaks, Probe, fitted
 from anybatch.memory.peak import PeakWatch
+from anybatch.memory.silence import (
+    ONEDNN_VARIABLE,
+    PRODUCTS_VARIABLE,
+    SilenceWatch,
+    are_told,
+    loud_environment,
+)
 
 __all__ = [
     "KEPT_FACTOR",
+    "ONEDNN_VARIABLE",
+    "PRODUCTS_VARIABLE",
     "ROOT",
     "Allowance",
     "Group",
@@ -25,8 +34,10 @@ __all__ = [
     "PeakWatch",
     "Peaks",
     "Probe",
+    "SilenceWatch",
     "allocations_may_fail",
     "allowance",
+    "are_told",
     "cacheable_bytes",
     "children_of",
     "fitted",
@@ -36,6 +47,7 @@ __all__ = [
     "held_by_tree",
     "held_together",
     "keep_freed_blocks",
+    "loud_environment",
     "make_peaks_predictable",
     "number_in",
     "numbers_by_name",

@@ -1,6 +1,7 @@
 """Limits under which an allocation fails, and nobody is killed: `ulimit -v` and the like."""
 
 import re
+import resource
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,3 +44,11 @@ def allocations_may_fail(process: int | str = "self", *, root: Path = ROOT) -> b
     """
     strict = number_in(root / "proc" / "sys" / "vm" / "overcommit_memory") == _NO_OVERCOMMIT
     return strict or any(ceilings(process, root=root))
+
+
+def room_at_peak_bytes() -> int | None:
+    """Return how much address space this process had left when it took most; None if there is no limit."""
+    limit_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit_bytes == resource.RLIM_INFINITY:
+        return None
+    return limit_bytes - numbers_by_name(ROOT / "proc" / "self" / "status").get("VmPeak", 0) * _KB

@@ -12,7 +12,7 @@ from anybatch.units import size
 
 _KB = 1024
 _MACHINE = "the machine"
-_MAPPED_FOR_NOTHING_BYTES = 64 << 20
+_MAPPED_FOR_NOTHING_BYTES = 96 << 20
 """Stacks of threads and heaps of the C library are mapped in one piece, and hardly touched."""
 
 

@@ -16,7 +16,7 @@ from anybatch.handover import (
     read_last_words,
     reserve_last_words,
 )
-from anybatch.memory import predictable_environment
+from anybatch.memory import loud_environment, predictable_environment
 from anybatch.supervise.environment import GROUP_VARIABLE, PARENT_VARIABLE
 from anybatch.supervise.observe import (
     Listener,
@@ -202,7 +202,7 @@ def _rise(before: int | None, now: int | None) -> int | None:
 def _started(task: Task, attempt: int, own: OwnGroup | None) -> int:
     command = [sys.executable, "-m", "anybatch.supervise.child", task.script, *task.arguments]
     # what keeps memory low costs time: only for who has been short of it
-    environment = (predictable_environment() if attempt > 1 else {}) | dict(os.environ)
+    environment = (predictable_environment() if attempt > 1 else {}) | loud_environment() | dict(os.environ)
     environment |= {FOLDER_VARIABLE: str(task.folder), PARENT_VARIABLE: str(os.getpid())}
     if own is not None:
         environment[GROUP_VARIABLE] = str(own.entrance)

@@ -1,9 +1,6 @@
-"""Which exceptions mean that memory ran out, and whether what came before them can be believed."""
+"""Which exceptions mean that memory ran out."""
 
-import os
 import re
-
-from anybatch.memory import allocations_may_fail
 
 _NAMES = {"ResourceExhaustedError", "OutOfMemoryError"}
 """TensorFlow's and PyTorch's, by name: no framework is imported to recognise its errors."""
@@ -21,9 +18,6 @@ _TELLING = re.compile(r"\bOOM\b|\balloc|\bmemory\b", re.IGNORECASE)
 _SPEAKING = {"InternalError", "UnknownError", "XlaRuntimeError", "JaxRuntimeError", "RuntimeError"}
 """Errors of many causes: only their text tells."""
 
-PRODUCTS_VARIABLE = "TENSORFLOW_USE_CUSTOM_CONTRACTION_KERNEL"
-"""Read by TensorFlow when it multiplies matrices for the first time."""
-
 
 def is_exhaustion(error: BaseException) -> bool:
     """Return whether an exception says that an allocation failed.
@@ -37,22 +31,6 @@ def is_exhaustion(error: BaseException) -> bool:
     if names & _NAMES:
         return True
     return bool(names & _SPEAKING) and any(text in str(error).lower() for text in _TEXTS)
-
-
-def choose_products_that_fail_aloud() -> None:
-    """Where allocations may fail, have TensorFlow multiply matrices by the code that says so if one does.
-
-    Its own choice has oneDNN multiply blocks, which takes a megabyte or two of room to pack them, and it does
-    not look at the answer: without that room the product is whatever memory held before. To be called before
-    the first product.
-    """
-    if allocations_may_fail():
-        os.environ.setdefault(PRODUCTS_VARIABLE, "false")
-
-
-def leaves_doubt() -> bool:
-    """Return whether products may have been wrong before an allocation failed that was told."""
-    return allocations_may_fail() and os.environ.get(PRODUCTS_VARIABLE, "") not in {"false", "0"}
 
 
 def in_one_line(error: BaseException) -> str:

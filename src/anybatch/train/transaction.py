@@ -7,16 +7,18 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from anybatch.memory import allowance, give_back_freed, held
+from anybatch.memory import SilenceWatch, allowance, are_told, give_back_freed, held
 from anybatch.train.backends import Steps
 from anybatch.train.events import Event, noted
-from anybatch.train.exhaustion import in_one_line, is_exhaustion, leaves_doubt
+from anybatch.train.exhaustion import in_one_line, is_exhaustion
 from anybatch.train.inputs import Part
 from anybatch.train.refusals import OneSampleDoesNotFit, UpdateCutShort
 from anybatch.train.split import ladder, larger, part_sizes, smaller
 
 QUIET_STEPS = 64
 """So many updates without exhaustion, and a larger part is tried again; twice as many after each failure."""
+
+_SILENCE = SilenceWatch()
 
 
 @dataclass(slots=True)
@@ -203,13 +205,18 @@ def _attempt(run: Callable[[], Any]) -> tuple[bool, Any, str]:
     The exception is gone when this returns: its frames would hold on to the very tensors that were too many.
     """
     try:
-        return True, run(), ""
+        result = run()
     except Exception as error:
         if isinstance(error, UpdateCutShort) or not is_exhaustion(error):
             raise
         reason = in_one_line(error)
-        if leaves_doubt():
+        if not are_told():
+            # what went well before it may not have
             raise UpdateCutShort(reason) from None
+    else:
+        if _SILENCE.came_near():
+            raise UpdateCutShort("address space came so near to its limit that products may be wrong")
+        return True, result, ""
     gc.collect()
     give_back_freed()
     return False, None, reason

@@ -18,6 +18,7 @@ from anybatch.train.backends.tensorflow_devices import (
 )
 from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_between, tensors
 from anybatch.train.backends.tensorflow_findings import Findings, examined
+from anybatch.train.backends.tensorflow_products import have_failures_told
 from anybatch.train.backends.tensorflow_progress import with_progress
 from anybatch.train.backends.tensorflow_sizes import (
     largest_variable_bytes,
@@ -29,7 +30,6 @@ from anybatch.train.backends.tensorflow_state import assign_pieces
 from anybatch.train.backends.tensorflow_steps import Steps
 from anybatch.train.backends.tensorflow_tape import LossParts
 from anybatch.train.backends.tensorflow_terms import predictions
-from anybatch.train.exhaustion import choose_products_that_fail_aloud
 from anybatch.train.refusals import OwnAccumulation
 
 __all__ = [
@@ -71,7 +71,7 @@ __all__ = [
     "with_progress",
 ]
 
-choose_products_that_fail_aloud()
+have_failures_told()
 
 
 def check_model(model: Any, batch_size: int | None) -> None:

@@ -11,7 +11,7 @@ from typing import Self
 import keras
 import tensorflow as tf
 
-from anybatch.train.exhaustion import PRODUCTS_VARIABLE
+from anybatch.memory import PRODUCTS_VARIABLE
 
 _ON_THE_CPU, _ITS_LIMIT = "TF_CPU_ALLOCATOR_USE_BFC", "TF_CPU_BFC_MEM_LIMIT_IN_MB"
 _CPU = "CPU:0"

@@ -1,8 +1,8 @@
 """Allocations that fail without a word, and how to know that none did.
 
 Where allocations can fail, TensorFlow's matrix products on the processor may be wrong: both of its ways to
-make them have oneDNN multiply blocks, which takes some megabytes to pack them, and neither looks whether it got
-them. The product is then whatever memory held before. Of 48 trainings under a limit on address space
+make them have oneDNN multiply blocks, which takes some megabytes to pack them, and neither looks whether it
+got them. The product is then whatever memory held before. Of 48 trainings under a limit on address space
 four had been refused such a room, and exactly those four ended with other weights.
 """
 

@@ -1,6 +1,6 @@
 """The same jobs on threads of this process and on a Ray cluster of two nodes with the same cores.
 
-    python -m benchmarks.engines [--rounds 5] [--times 8]
+    python -m benchmarks.engines [--rounds 5] [--times 8] [--shards 4]
 
 Each job is done in turns by the ordinary command, the local engine and Ray; files are compared byte by byte.
 """
@@ -134,13 +134,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--times", type=int, default=8, help="how often verify meets each shard")
+    parser.add_argument(
+        "--shards", type=int, default=4, help="how many there are: 4 are of the size that TensorFlow advises"
+    )
     args = parser.parse_args()
     written = ensure(DATASETS["floats"], DATA, quick=False)
     cores = records.usable_cores()
     with TemporaryDirectory(dir=DATA) as folder, two_nodes(cores) as address:
         args.folder = Path(folder)
-        files = linked(written.shards, args.times, args.folder / "links")
-        few = files[: len(written.shards)]
+        shards = records.reshard(list(written.shards), str(args.folder / "shards"), args.shards).files
+        files = linked(shards, args.times, args.folder / "links")
+        few = files[: len(shards)]
         sizes = size(args.times * written.file_bytes), size(written.file_bytes)
         print(f"{cores} cores; verify reads {sizes[0]}, the others {sizes[1]}")
         with scale.opened_engine("ray", address) as ray, scale.opened_engine("local") as local:

@@ -10,9 +10,11 @@ import pytest
 
 import anybatch as ab
 from anybatch.memory import ONEDNN_VARIABLE, PRODUCTS_VARIABLE, loud_environment, silence
+from anybatch.memory.ceilings import AddressSpace
 from anybatch.train.backends.tensorflow_steps import Steps
 from anybatch.train.refusals import OneSampleDoesNotFit, UpdateCutShort
 
+MB = 1 << 20
 DATA = np.ones((16, 3), "float32"), np.ones((16, 1), "float32")
 
 
@@ -67,6 +69,10 @@ def test_running_out_behind_it_is_said(monkeypatch: Any, part: int) -> None:
         trained(part)
 
 
+def left(room_bytes: int) -> AddressSpace:
+    return AddressSpace(limit_bytes=1 << 40, taken_bytes=0, peak_bytes=(1 << 40) - room_bytes)
+
+
 @pytest.fixture
 def limited() -> Iterator[None]:
     """Let address space be limited, though to more than anybody takes."""
@@ -92,7 +98,8 @@ def test_where_products_may_have_failed_in_silence_nobody_goes_on_with_them(monk
 
 @pytest.mark.usefixtures("limited", "chosen_early")
 def test_nor_where_none_failed_aloud_but_the_limit_was_near(monkeypatch: Any) -> None:
-    monkeypatch.setattr(silence, "room_at_peak_bytes", iter(range(20 << 20, 0, -(3 << 20))).__next__)
+    rooms = iter(range(20, 0, -3))
+    monkeypatch.setattr(silence.AddressSpace, "of_this_process", lambda: left(next(rooms) * MB))
     with pytest.raises(UpdateCutShort, match="so near to its limit"):
         trained(2)
 

@@ -9,6 +9,7 @@ from anybatch.memory.glibc import (
     predictable_environment,
 )
 from anybatch.memory.groups import Group, groups_of
+from anybatch.memory.headroom import Headroom
 from anybatch.memory.held import Held, children_of, held, held_by_tree, held_together, tree_of
 from anybatch.memory.kernel_files import ROOT, number_in, numbers_by_name, text_of
 from anybatch.memory.limits import Allowance, allowance, cacheable_bytes
@@ -29,6 +30,7 @@ __all__ = [
     "ROOT",
     "Allowance",
     "Group",
+    "Headroom",
     "Held",
     "PeakModel",
     "PeakWatch",

@@ -46,9 +46,19 @@ def allocations_may_fail(process: int | str = "self", *, root: Path = ROOT) -> b
     return strict or any(ceilings(process, root=root))
 
 
-def room_at_peak_bytes() -> int | None:
-    """Return how much address space this process had left when it took most; None if there is no limit."""
-    limit_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit_bytes == resource.RLIM_INFINITY:
-        return None
-    return limit_bytes - numbers_by_name(ROOT / "proc" / "self" / "status").get("VmPeak", 0) * _KB
+@dataclass(frozen=True, slots=True)
+class AddressSpace:
+    """The limited address space of this process: what it may take, takes, and took at most."""
+
+    limit_bytes: int
+    taken_bytes: int
+    peak_bytes: int
+
+    @classmethod
+    def of_this_process(cls) -> "AddressSpace | None":
+        """Return what the kernel says now; None, after a microsecond, if there is no limit."""
+        limit_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit_bytes == resource.RLIM_INFINITY:
+            return None
+        told = numbers_by_name(ROOT / "proc" / "self" / "status")
+        return cls(limit_bytes, told.get("VmSize", 0) * _KB, told.get("VmPeak", 0) * _KB)

@@ -8,7 +8,7 @@ four had been refused such a room, and exactly those four ended with other weigh
 
 import os
 
-from anybatch.memory.ceilings import allocations_may_fail, room_at_peak_bytes
+from anybatch.memory.ceilings import AddressSpace, allocations_may_fail
 
 PRODUCTS_VARIABLE = "TENSORFLOW_USE_CUSTOM_CONTRACTION_KERNEL"
 """Read by TensorFlow when it multiplies matrices for the first time."""
@@ -41,9 +41,10 @@ class SilenceWatch:
 
     def came_near(self) -> bool:
         """Return whether that happened since the last look. A microsecond where there is no limit."""
-        room_bytes = room_at_peak_bytes()
-        if room_bytes is None:
+        space = AddressSpace.of_this_process()
+        if space is None:
             return False
+        room_bytes = space.limit_bytes - space.peak_bytes
         fell = self._room_bytes is None or room_bytes < self._room_bytes
         self._room_bytes = room_bytes
         return fell and room_bytes < NEAR_BYTES and not are_told()

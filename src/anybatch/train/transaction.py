@@ -7,13 +7,14 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from anybatch.memory import SilenceWatch, allowance, are_told, give_back_freed, held
+from anybatch.memory import Headroom, SilenceWatch, allowance, are_told, give_back_freed, held
 from anybatch.train.backends import Steps
 from anybatch.train.events import Event, noted
 from anybatch.train.exhaustion import in_one_line, is_exhaustion
 from anybatch.train.inputs import Part
 from anybatch.train.refusals import OneSampleDoesNotFit, UpdateCutShort
 from anybatch.train.split import ladder, larger, part_sizes, smaller
+from anybatch.units import size as in_words
 
 QUIET_STEPS = 64
 """So many updates without exhaustion, and a larger part is tried again; twice as many after each failure."""
@@ -32,6 +33,7 @@ class PartSize:
     events: list[Event] = field(default_factory=list)
     now: int | None = None
     step: int = 0
+    headroom: Headroom = field(default_factory=Headroom)
     _rungs: list[int] = field(default_factory=list)
     _quiet: int = 0
     _patience: int = QUIET_STEPS
@@ -193,8 +195,14 @@ def in_pieces(
 
 
 def _tried(run: Callable[[], Any], rows: int, size: PartSize, phase: str) -> tuple[bool, Any]:
+    missing_bytes = size.headroom.missing_bytes(rows)
+    if missing_bytes and rows > 1:
+        size.shrink(rows, phase, f"address space would run out, {in_words(missing_bytes)} are missing")
+        return False, None
     done, result, reason = _attempt(run)
-    if not done:
+    if done:
+        size.headroom.went_through(rows)
+    else:
         size.shrink(rows, phase, reason)
     return done, result
 

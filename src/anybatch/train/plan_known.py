@@ -60,7 +60,9 @@ def known_of(model: Any, source: Source, batch_size: int, memory: Memory, held: 
     if known is not None:
         free_bytes = memory.limit_bytes - held.n_bytes
         wanted = chosen(known.peaks, batch_size, free_bytes)
-        far = _far_from(known.peaks.tried_under_bytes, free_bytes)
+        # what training has left since is of use to the next one: it is the limit that may be another
+        first = _BEFORE.get(model, {}).get(memory.name, held)
+        far = _far_from(known.peaks.tried_under_bytes, memory.limit_bytes - first.n_bytes)
         if not far and (wanted is None or _reaches(known, wanted, batch_size, grows=grows)):
             return known
     known = _probed(model, source, memory, part, before_bytes=held.n_bytes)

@@ -5,11 +5,15 @@ A script of its own, since it may die of a limit. What it learnt lies in OUT if 
 
 import argparse
 import json
+import os
 import resource
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+
+# for everybody: under a limit on address space TensorFlow's other products may be wrong without a word
+os.environ |= {"TENSORFLOW_USE_CUSTOM_CONTRACTION_KERNEL": "false", "TF_ENABLE_ONEDNN_OPTS": "0"}
 
 import keras
 import numpy as np

@@ -1,6 +1,6 @@
 """The same jobs on threads of this process and on a Ray cluster of two nodes with the same cores.
 
-    python -m benchmarks.engines [--rounds 5] [--times 8] [--shards 4]
+    python -m benchmarks.engines [--rounds 5] [--times 32] [--shards 4]
 
 Each job is done in turns by the ordinary command, the local engine and Ray; files are compared byte by byte.
 """
@@ -133,7 +133,9 @@ def compare(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--times", type=int, default=8, help="how often verify meets each shard")
+    parser.add_argument(
+        "--times", type=int, default=32, help="how often verify meets each shard; the others meet an eighth"
+    )
     parser.add_argument(
         "--shards", type=int, default=4, help="how many there are: 4 are of the size that TensorFlow advises"
     )
@@ -144,15 +146,15 @@ def main() -> None:
         args.folder = Path(folder)
         shards = records.reshard(list(written.shards), str(args.folder / "shards"), args.shards).files
         files = linked(shards, args.times, args.folder / "links")
-        few = files[: len(shards)]
-        sizes = size(args.times * written.file_bytes), size(written.file_bytes)
-        print(f"{cores} cores; verify reads {sizes[0]}, the others {sizes[1]}")
+        few = files[: max(1, args.times // 8) * len(shards)]
+        told = [size(sum(Path(file).stat().st_size for file in some)) for some in (files, few)]
+        print(f"{cores} cores; verify reads {told[0]}, the others {told[1]}")
         with scale.opened_engine("ray", address) as ray, scale.opened_engine("local") as local:
             engines = {"ordinary": None, "local": local, "ray": ray}
             print(f"Ray starts and ends {tasks_per_second(ray):,.0f} tasks per second that do nothing")
             for name, job in jobs(files, few).items():
-                total = written.file_bytes * (args.times if name == "verify" else 1)
-                compare(name, job, engines, total, args)
+                met = files if name == "verify" else few
+                compare(name, job, engines, sum(Path(file).stat().st_size for file in met), args)
 
 
 if __name__ == "__main__":

@@ -20,18 +20,21 @@ def test_supervision_and_checkpoints_cost_less_than_two_per_cent(tmp_path, capsy
     script = tmp_path / SCRIPT.name
     script.write_text(SCRIPT.read_text())
     commands = {"plain": [sys.executable, script], "supervised": [*command(), script]}
-    spent = {name: [] for name in commands}
+    seconds, shares = {name: [] for name in commands}, []
     for number in range(ROUNDS):
         # whoever comes first meets a machine in another state: they take turns
         for name in sorted(commands, reverse=bool(number % 2)):
             done = finished(commands[name])
-            spent[name].append((told(done, "processor")[0], told(done, "seconds")[0]))
+            seconds[name].append(told(done, "seconds")[0])
+            if name == "supervised":
+                shares.append(told(done, "cost")[0] / seconds[name][-1])
+    difference = median(seconds["supervised"]) / median(seconds["plain"]) - 1
     with capsys.disabled():
-        print(f"\n{spent}")
-        costs = [cost(spent, which) for which in (0, 1)]
-        print("{:+.2%} of processor time, {:+.2%} by the clock, medians of {}".format(*costs, ROUNDS))
-    # the clock of a machine that others use as well cannot tell a per cent: runs differ by a fifth
-    assert costs[0] < ALLOWED + spread([processor for processor, _ in spent["plain"]])
+        print(f"\n{median(shares):.2%} of the time, {max(shares):.2%} at most, by all that it does")
+        print(f"{difference:+.2%} beside the plain script, medians of {ROUNDS}: {seconds}")
+    assert max(shares) < ALLOWED
+    # the clock of a machine that others use as well cannot tell a per cent: how far it is off is measured along
+    assert difference < ALLOWED + spread(seconds["plain"]) + spread(seconds["supervised"])
 
 
 @pytest.mark.soak
@@ -48,11 +51,6 @@ def test_a_restart_takes_two_seconds_besides_imports(tmp_path, capsys):
     with capsys.disabled():
         print(f"\n{seconds:.2f} s from death to the first new step, without imports")
     assert seconds < 2
-
-
-def cost(spent, which):
-    plain, supervised = (median(one[which] for one in spent[name]) for name in ("plain", "supervised"))
-    return supervised / plain - 1
 
 
 def finished(arguments):

@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeAlias, TypeVar
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 Handle = TypeVar("Handle")
+Piece = TypeVar("Piece")
 
 Progress: TypeAlias = Callable[[int], None]
 """Called with how many more bytes of the files have been passed."""
@@ -62,18 +63,21 @@ def opened_engine(name: str, address: str | None = None) -> Iterator[Engine]:
 
 
 def as_finished(
-    tasks: Iterable[Task[Given]],
-    under_way: dict[Handle, Task[Given]],
+    pieces: Iterable[Piece],
+    under_way: dict[Handle, Piece],
     *,
     room: Callable[[], int],
-    start: Callable[[Task[Given]], Handle],
+    start: Callable[[Piece], Handle],
     finished: Callable[[list[Handle]], Iterable[Handle]],
-) -> Iterator[tuple[Task[Given], Handle]]:
-    """Yield tasks as they end. No more than `room()` are under way; `finished` waits for some, or a while."""
-    waiting = iter(tasks)
+) -> Iterator[tuple[Piece, Handle]]:
+    """Yield pieces of work as they end, tasks or bundles of them.
+
+    No more than `room()` are under way; `finished` waits for some, or a while.
+    """
+    waiting = iter(pieces)
     while True:
-        for task in islice(waiting, max(0, room() - len(under_way))):
-            under_way[start(task)] = task
+        for piece in islice(waiting, max(0, room() - len(under_way))):
+            under_way[start(piece)] = piece
         if not under_way:
             return
         for handle in finished(list(under_way)):

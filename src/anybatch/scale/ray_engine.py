@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from anybatch.scale.bundles import Bundle, bundled
 from anybatch.scale.engine import Given, Made, Task, as_finished
 from anybatch.scale.refusals import NobodyWorks, NoCluster, NoNodeFits, NoRay, TaskLost
 
@@ -60,24 +61,28 @@ class RayEngine:
         shared, here = self._ray.put(work), str(Path.cwd())
         remote = self._ray.remote(_work_in)
 
-        def start(task: Task[Given]) -> Any:
-            cluster.check_room(task)
+        def start(bundle: Bundle[Given]) -> Any:
+            cluster.check_room(bundle)
             options = remote.options(
-                num_cpus=1, memory=_rounded(task), max_retries=_RETRIES, name=f"anybatch {task.what}"
+                num_cpus=1, memory=_rounded(bundle), max_retries=_RETRIES, name=f"anybatch {bundle.what}"
             )
-            return options.remote(here, shared, task.given)
+            return options.remote(here, shared, [task.given for task in bundle.tasks])
 
-        under_way: dict[Any, Task[Given]] = {}
+        under_way: dict[Any, Bundle[Given]] = {}
         try:
-            for task, handle in as_finished(
-                tasks, under_way, room=cluster.room, start=start, finished=cluster.finished
+            for bundle, handle in as_finished(
+                bundled(list(tasks), cluster.processors()),
+                under_way,
+                room=cluster.room,
+                start=start,
+                finished=cluster.finished,
             ):
-                yield task, self._result(task, handle)
+                yield from zip(bundle.tasks, self._result(bundle, handle), strict=True)
         finally:
             for handle in under_way:
                 self._ray.cancel(handle)
 
-    def _result(self, task: Task[Any], handle: Any) -> Any:
+    def _result(self, bundle: Bundle[Any], handle: Any) -> Any:
         failures = self._ray.exceptions
         try:
             return self._ray.get(handle)
@@ -85,7 +90,7 @@ class RayEngine:
             # the error of the work itself, as it would be here
             raise error.cause from None
         except failures.RayError as error:
-            raise TaskLost(task.what, _RETRIES + 1, str(error).splitlines()[0]) from None
+            raise TaskLost(bundle.what, _RETRIES + 1, str(error).splitlines()[0]) from None
 
 
 class _Cluster:
@@ -98,15 +103,19 @@ class _Cluster:
         self._cores = 0
         self._largest_bytes = 0
 
-    def room(self) -> int:
-        """Return how many tasks may be under way."""
+    def processors(self) -> int:
+        """Return how many there are."""
         self._look()
-        return _AHEAD * max(1, self._cores)
+        return self._cores
 
-    def check_room(self, task: Task[Any]) -> None:
-        """Refuse a task that would wait forever for a node that is large enough."""
-        if self._cores and _rounded(task) > self._largest_bytes:
-            raise NoNodeFits(task.what, task.needed_bytes, self._largest_bytes)
+    def room(self) -> int:
+        """Return how many bundles may be under way."""
+        return _AHEAD * max(1, self.processors())
+
+    def check_room(self, bundle: Bundle[Any]) -> None:
+        """Refuse what would wait forever for a node that is large enough."""
+        if self._cores and _rounded(bundle) > self._largest_bytes:
+            raise NoNodeFits(bundle.what, bundle.needed_bytes, self._largest_bytes)
 
     def finished(self, handles: list[Any]) -> Iterable[Any]:
         """Return what has ended, waiting for a moment only: meanwhile a cluster may have gone."""
@@ -128,15 +137,15 @@ class _Cluster:
             raise NobodyWorks(self._patience_seconds)
 
 
-def _rounded(task: Task[Any]) -> int:
-    """Return what a task asks for, in steps."""
-    return -(-task.needed_bytes // _GRAIN_BYTES) * _GRAIN_BYTES
+def _rounded(bundle: Bundle[Any]) -> int:
+    """Return what a bundle asks for, in steps."""
+    return -(-bundle.needed_bytes // _GRAIN_BYTES) * _GRAIN_BYTES
 
 
-def _work_in(folder: str, work: Callable[[Sent], Returned], given: Sent) -> Returned:
+def _work_in(folder: str, work: Callable[[Sent], Returned], given: list[Sent]) -> list[Returned]:
     """Do the work where the user stands, so that relative paths mean the same."""
     os.chdir(folder)
-    return work(given)
+    return [work(one) for one in given]
 
 
 def _ray() -> Any:

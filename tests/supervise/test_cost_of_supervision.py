@@ -33,7 +33,7 @@ def test_supervision_and_checkpoints_cost_less_than_two_per_cent(tmp_path, capsy
         print(f"\n{median(shares):.2%} of the time, {max(shares):.2%} at most, by all that it does")
         print(f"{difference:+.2%} beside the plain script, medians of {ROUNDS}: {seconds}")
     assert max(shares) < ALLOWED
-    # the clock of a machine that others use as well cannot tell a per cent: how far it is off is measured along
+    # the clock of a machine that others use as well cannot tell a per cent: how far it is off is measured
     assert difference < ALLOWED + spread(seconds["plain"]) + spread(seconds["supervised"])
 
 

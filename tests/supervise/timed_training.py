@@ -28,13 +28,13 @@ def say(*words) -> None:
 
 
 def supervisor_seconds() -> float:
-    """Return the processor time of whoever has started this process: nothing worth mention, or a supervisor."""
+    """Return the processor time of whoever has started this process: a supervisor, or one that waits."""
     fields = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Cost:
-    """What signs of life and states take: of the thread that trains all the time, of others the processor's."""
+    """What signs of life and states take: all the time of the training thread, of others the processor's."""
 
     seconds = 0.0
 

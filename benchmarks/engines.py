@@ -139,6 +139,7 @@ def main() -> None:
     parser.add_argument(
         "--shards", type=int, default=4, help="how many there are: 4 are of the size that TensorFlow advises"
     )
+    parser.add_argument("--only", help="one job, such as verify or 'reshard --shuffle'")
     args = parser.parse_args()
     written = ensure(DATASETS["floats"], DATA, quick=False)
     cores = records.usable_cores()
@@ -153,6 +154,8 @@ def main() -> None:
             engines = {"ordinary": None, "local": local, "ray": ray}
             print(f"Ray starts and ends {tasks_per_second(ray):,.0f} tasks per second that do nothing")
             for name, job in jobs(files, few).items():
+                if args.only not in {None, name}:
+                    continue
                 met = files if name == "verify" else few
                 compare(name, job, engines, sum(Path(file).stat().st_size for file in met), args)
 

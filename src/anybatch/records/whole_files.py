@@ -2,10 +2,10 @@
 
 import errno
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import BinaryIO, Self
 
 from anybatch.errors import WillNotOverwrite
@@ -56,8 +56,13 @@ class WholeFiles:
     def scratch_folder(self, beside: Path) -> Iterator[Path]:
         """Give a folder for files that are needed inside the `with` block only, on the disk of the others."""
         self._make_folder(beside.parent)
-        with TemporaryDirectory(prefix=".anybatch-", dir=beside.parent) as folder:
-            yield Path(folder)
+        folder = beside.with_name(f".anybatch-{os.getpid()}.{os.urandom(4).hex()}")
+        try:
+            # named before it is made: a signal may come at any moment, and then it has to be found
+            folder.mkdir()
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def _make_folder(self, folder: Path) -> None:
         self._made_folders += [one for one in (folder, *folder.parents) if not one.exists()]

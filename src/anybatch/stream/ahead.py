@@ -43,7 +43,7 @@ class _UnderWay:
 
     def __init__(self, meter: Meter) -> None:
         self._meter = meter
-        self._futures: deque[tuple[int, Future[Chunk]]] = deque()
+        self._futures: deque[tuple[int, int, Future[Chunk]]] = deque()
         self._growth = 1.0
         self._growth_known = False
 
@@ -57,20 +57,20 @@ class _UnderWay:
     def add(self, chunk: Chunk, future: Future[Chunk]) -> None:
         n_bytes = self._with_result(chunk.nbytes)
         self._meter.hold(n_bytes)
-        self._futures.append((n_bytes, future))
+        # both sizes: how they relate changes while the chunk is under way
+        self._futures.append((chunk.nbytes, n_bytes, future))
 
     def first(self) -> Chunk:
-        n_bytes, future = self._futures.popleft()
+        given_bytes, n_bytes, future = self._futures.popleft()
         try:
             with self._meter.waiting():
                 made = _result(future)
         finally:
             self._meter.hold(-n_bytes)
-        given = max(1, int(n_bytes / (1 + self._growth)))
-        self._growth = max(self._growth, made.nbytes / given)
+        self._growth = max(self._growth, made.nbytes / max(1, given_bytes))
         self._growth_known = True
         if made.nbytes > self._meter.bound_bytes:
-            raise DoesNotFit(self._meter.stage, made.nbytes + given, self._meter.bound_bytes)
+            raise DoesNotFit(self._meter.stage, made.nbytes + given_bytes, self._meter.bound_bytes)
         self._meter.elements += made.rows
         return made
 
@@ -159,11 +159,14 @@ def _fill(ready: _Ready, chunks: Iterator[Chunk]) -> None:
     failure: BaseException | None = None
     work_until(ready.stopped)
     try:
-        for chunk in chunks:
-            if not ready.put(chunk):
-                break
-    except BaseException as error:  # noqa: BLE001 - it is raised again where the consumer is
-        failure = error
+        try:
+            for chunk in chunks:
+                if not ready.put(chunk):
+                    break
+        except BaseException as error:  # noqa: BLE001 - it is raised again where the consumer is
+            failure = error
+        finally:
+            close(chunks)
     finally:
-        close(chunks)
-    ready.end(failure)
+        # even if closing failed: the consumer would wait for ever
+        ready.end(failure)

@@ -43,6 +43,13 @@ def test_a_mix_draws_by_weight():
     assert chi_square([drawn[which] for which in range(3)], expected) < chi_square_limit(2)
 
 
+def test_a_stream_without_weight_does_not_count_towards_the_length():
+    mixed = ab.mix(sources([3, 5]), [1, 0])
+    assert len(mixed) == len(numbers(mixed)) == 3
+    endless = from_memory(5).repeat()
+    assert len(ab.mix([from_memory(3), endless], [1, 0])) == 3
+
+
 def test_what_a_mix_draws_next_does_not_depend_on_what_it_drew_before():
     which = [number // 10_000 for number in numbers(endless_mix([1, 1], seed=4).batch(500).take(40))]
     pairs = Counter(zip(which[::2], which[1::2], strict=True))

@@ -68,6 +68,11 @@ class Mix(Several):
     weights: tuple[float, ...]
     seed: int
 
+    def length(self) -> int:
+        # one without weight is never read
+        drawn_from = zip(self.parents, self.weights, strict=True)
+        return sum(parent.length() for parent, weight in drawn_from if weight > 0)
+
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
         states = state["parents"] if state else [None] * len(self.parents)
         share, below = run.share(HOLDING_WEIGHT, self.weight - HOLDING_WEIGHT, chunks=2)

@@ -14,6 +14,7 @@ from safetensors.numpy import load_file
 from anybatch.errors import AnybatchWarning
 from anybatch.train.checkpoint import KEPT_STATES, ChangedSince, Checkpoint, FolderInUse
 from anybatch.train.checkpoint_files import State
+from anybatch.train.checkpoint_writer import Writer
 from tests.checkpoint.disks import IDENTITY, FailingAt, found, saved, state
 
 WRITE_FOREVER = """
@@ -201,6 +202,20 @@ def test_saving_later_returns_at_once_and_the_newest_wins(tmp_path):
     latest = Checkpoint.open(tmp_path, IDENTITY).latest()
     assert latest.step == 29
     assert len(list(tmp_path.glob("state-*.json"))) <= KEPT_STATES
+
+
+def test_a_state_that_was_not_written_is_heard_of_even_if_the_next_one_was():
+    def write(one):
+        if one.step == 1:
+            raise OSError(errno.ENOSPC, "the disk was full")
+
+    writer = Writer(write)
+    for step in (1, 2):
+        writer.hand_over(state(step))
+        writer.finish()
+    assert "the disk was full" in str(writer.take_problem())
+    assert writer.take_problem() is None
+    writer.close()
 
 
 def test_saves_come_as_seldom_as_they_cost(tmp_path):

@@ -55,7 +55,8 @@ class Writer:
             # the arrays are let go before anybody hears that they are written
             state = None
             with self._changed:
-                self._problem = problem
+                # a success says nothing of the failure before it
+                self._problem = problem or self._problem
 
     def _next(self) -> State | None:
         with self._changed:

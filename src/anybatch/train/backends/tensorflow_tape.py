@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakMethod, finalize, ref
 
 import keras
 import tensorflow as tf
@@ -10,8 +10,8 @@ import tensorflow as tf
 from anybatch.train.backends.tensorflow_gradients import Gradients, Sums
 from anybatch.train.backends.tensorflow_traced import Traced
 
-_MADE: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
-"""Traces and sums of loss functions, by variables, so that a loop traces once; gone with the function."""
+_MADE: dict[int, dict[Any, tuple[Traced, Sums]]] = {}
+"""Traces and sums, so that a loop traces once, by whom a loss function belongs to: they are gone with it."""
 
 
 class LossParts:
@@ -40,12 +40,34 @@ class LossParts:
         return self._sums.total(self._first), self._total
 
 
-def _made(loss: Callable[..., Any], variables: list[Any]) -> tuple[Traced, Sums]:
-    known = _MADE.setdefault(loss, {})
-    key = tuple(id(variable) for variable in variables)
+def _made(loss: Any, variables: list[Any]) -> tuple[Traced, Sums]:
+    weak = _weak(loss)
+    owner, function = (loss.__self__, ref(loss.__func__)) if isinstance(weak, WeakMethod) else (loss, None)
+    known = _made_for(owner)
+    key = (function, *(id(variable) for variable in variables))
     if key not in known:
-        known[key] = (Traced(_step(ref(loss), variables)), Sums())
-    return known[key]  # type: ignore[no-any-return]
+        known[key] = (Traced(_step(weak, variables)), Sums())
+    return known[key]
+
+
+def _weak(loss: Callable[..., Any]) -> Callable[[], Any]:
+    """Return a weak reference to a loss function; that to a method lives as long as the method's owner.
+
+    `owner.method` is a new object whenever somebody writes it.
+    """
+    try:
+        return WeakMethod(loss)
+    except TypeError:
+        # no method, or one of an object to which nothing can refer weakly
+        return ref(loss)
+
+
+def _made_for(owner: Any) -> dict[Any, tuple[Traced, Sums]]:
+    """Return what was made for the loss functions of an object, by its identity: it may be unhashable."""
+    if id(owner) not in _MADE:
+        finalize(owner, _MADE.pop, id(owner)).atexit = False
+        _MADE[id(owner)] = {}
+    return _MADE[id(owner)]
 
 
 def _step(loss: Callable[[], Any], variables: list[Any]) -> Callable[..., Any]:

@@ -10,7 +10,7 @@
 Each file appears whole and carries a checksum; what is damaged reads as if it were not there.
 """
 
-from anybatch.handover.disk import DISK, Disk, place
+from anybatch.handover.disk import DISK, TEMPORARY_ENDING, Disk, place
 from anybatch.handover.heartbeat import Heartbeat, Pulse, forget_pulse, read_pulse
 from anybatch.handover.journal import Journal
 from anybatch.handover.last_words import LastWords, last_words_of, read_last_words, reserve_last_words
@@ -21,6 +21,7 @@ from anybatch.handover.sealed import Json, read_sealed, sealed, unsealed, write_
 __all__ = [
     "DISK",
     "FOLDER_VARIABLE",
+    "TEMPORARY_ENDING",
     "Disk",
     "Heartbeat",
     "Journal",

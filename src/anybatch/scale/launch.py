@@ -12,13 +12,12 @@ from pathlib import Path
 
 from anybatch.handover import Orders, alone_in
 from anybatch.scale.launch_outcome import Outcome
+from anybatch.scale.launch_patience import GRACE_SECONDS, Written, prolonged
 from anybatch.scale.launch_policy import End, Over, decided
 from anybatch.scale.workers_places import Assignment, Places, Running, Say
 from anybatch.train.workers import CLUSTER_VARIABLE, JOIN_VARIABLE, PEER_VARIABLE, Membership
 
 BOOT = Path(__file__).with_name("workers_boot.py")
-GRACE_SECONDS = 30.0
-"""How long the others have to notice that one is gone, and worker 0 to write its state."""
 _LAST_SECONDS = 5.0
 _EVERY_SECONDS = 0.1
 _ENDING = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT})
@@ -121,6 +120,7 @@ class _Attempt:
         self._running: dict[int, Running] = {}
         self._outcomes: dict[int, Outcome] = {}
         self._deadline: float | None = None
+        self._written: dict[int, Written] = {}
         self._silent: set[int] = set()
         self._signal: int | None = None
         for assignment in _assignments(settings, places, orders):
@@ -164,7 +164,10 @@ class _Attempt:
 
     def _hurry(self) -> None:
         """End whoever is left, politely at first, once one has ended and the others had time to."""
-        if self._deadline is None or time.monotonic() < self._deadline:
+        if self._deadline is None:
+            return
+        self._deadline = self._prolonged(self._deadline)
+        if time.monotonic() < self._deadline:
             return
         for rank, worker in self._left().items():
             if rank in self._silent:
@@ -173,6 +176,14 @@ class _Attempt:
                 worker.signal(signal.SIGTERM)
             self._silent.add(rank)
         self._deadline = time.monotonic() + _LAST_SECONDS
+
+    def _prolonged(self, deadline: float) -> float:
+        """Return a deadline that does not come while somebody visibly writes a state."""
+        for rank, worker in self._left().items():
+            seen = worker.written()
+            deadline = prolonged(deadline, time.monotonic(), self._written.get(rank, seen), seen)
+            self._written[rank] = seen
+        return deadline
 
     def _left(self) -> dict[int, Running]:
         return {rank: one for rank, one in self._running.items() if rank not in self._outcomes}

@@ -16,8 +16,9 @@ from typing import IO, Protocol
 from anybatch.handover import Orders
 from anybatch.memory import allowance, held
 from anybatch.scale.launch_outcome import Outcome, forget_outcome, read_outcome
+from anybatch.scale.launch_patience import Written, written_in
 from anybatch.scale.launch_policy import GO_ON
-from anybatch.train.workers import forget_to_stop, tell_to_stop
+from anybatch.train.workers import forget_to_stop, tell_to_stop, told_state_folder
 
 Say = Callable[[int, str, bool], None]
 """Takes a worker's number, a line that it printed, and whether it was an error."""
@@ -44,6 +45,9 @@ class Running(Protocol):
 
     def stop(self) -> None:
         """Tell it that another worker is gone: it ends at its last update."""
+
+    def written(self) -> Written:
+        """Return what there is of its states."""
 
     def signal(self, number: int) -> None:
         """Pass a signal on to it."""
@@ -132,6 +136,10 @@ class LocalWorker:
     def stop(self) -> None:
         """Tell it that another worker is gone."""
         tell_to_stop(self._folder)
+
+    def written(self) -> Written:
+        """Return what there is of its states: what it writes shows there."""
+        return written_in(told_state_folder(self._folder))
 
     def signal(self, number: int) -> None:
         """Pass a signal on to its supervisor, which passes it on to the script."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from anybatch.errors import AnybatchError
 from anybatch.scale.launch_outcome import Outcome
+from anybatch.scale.launch_patience import Written
 from anybatch.scale.launch_policy import GO_ON
 from anybatch.scale.ray_engine import connected
 from anybatch.scale.workers_places import Assignment, LocalWorker, Running, Say, free_port
@@ -116,6 +117,9 @@ class _Place:
         if self._worker is not None:
             self._worker.stop()
 
+    def written(self) -> Written:
+        return Written() if self._worker is None else self._worker.written()
+
     def signal(self, number: int) -> None:
         if self._worker is not None:
             self._worker.signal(number)
@@ -151,6 +155,14 @@ class _RayWorker:
     def stop(self) -> None:
         """Tell the worker that another one is gone."""
         self._actor.stop.remote()
+
+    def written(self) -> Written:
+        """Return what the worker's node shows of its states."""
+        try:
+            return self._ray.get(self._actor.written.remote(), timeout=_LOOK_SECONDS)  # type: ignore[no-any-return]
+        except (self._ray.exceptions.RayActorError, self._ray.exceptions.GetTimeoutError):
+            # the next look at the worker tells
+            return Written()
 
     def signal(self, number: int) -> None:
         """Pass a signal on to the worker."""

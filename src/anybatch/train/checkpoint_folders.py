@@ -6,6 +6,7 @@ from typing import Any
 
 from anybatch.handover import Orders
 from anybatch.train.checkpoint import Checkpoint, Identity
+from anybatch.train.workers import tell_state_folder
 
 _FITS = count(1)
 _OPEN: dict[Path, Checkpoint] = {}
@@ -28,5 +29,6 @@ def opened(folder: Path, identity: Identity, resume: bool) -> Checkpoint:
     left_open = _OPEN.pop(folder, None)
     if left_open is not None:
         left_open.close()
+    tell_state_folder(folder)
     _OPEN[folder] = Checkpoint.open(folder, identity, resume=resume)
     return _OPEN[folder]

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -21,6 +22,7 @@ PEER_SECONDS = 300.0
 """How long it waits for the others in one update: so much longer than the quickest the slowest may take."""
 
 _STOP_FILE = "stop"
+_STATE_FILE = "state-folder"
 _MEMBERS = ("chief", "worker")
 
 
@@ -101,6 +103,23 @@ def tell_to_stop(folder: Path) -> None:
 def forget_to_stop(folder: Path) -> None:
     """Take that back, for the next one."""
     (folder / _STOP_FILE).unlink(missing_ok=True)
+
+
+def tell_state_folder(folder: Path) -> None:
+    """Tell the launcher, if there is one, where this process writes its state: the script may have chosen."""
+    papers = os.environ.get(FOLDER_VARIABLE)
+    if papers:
+        # without it a worker with much to write may be ended early, no more
+        with suppress(OSError):
+            (Path(papers) / _STATE_FILE).write_text(str(folder), encoding="utf-8")
+
+
+def told_state_folder(papers: Path) -> Path | None:
+    """Return where the worker whose papers lie in a folder writes its state; None if it writes none."""
+    try:
+        return Path((papers / _STATE_FILE).read_text(encoding="utf-8"))
+    except OSError:
+        return None
 
 
 def can_be_told_to_stop() -> bool:

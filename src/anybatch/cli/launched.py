@@ -13,10 +13,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from anybatch.handover import Journal, Json, Orders, Pulse, read_orders
-from anybatch.memory import allowance, held
 from anybatch.scale.launch import BOOT
 from anybatch.scale.launch_outcome import Outcome
 from anybatch.supervise.attempt import Life, Task, run_attempt
+from anybatch.supervise.bounds import bounds_here
 from anybatch.supervise.folder import adopt_orphans
 from anybatch.supervise.observe import Sample
 from anybatch.supervise.policy import Attempt, Restart, next_try
@@ -27,8 +27,6 @@ from anybatch.train.workers import membership
 
 _PR_SET_PDEATHSIG = 1
 _SIGNALLED = 128
-_OF_THE_KERNEL = 64
-_OF_THE_KERNEL_AT_LEAST = 8 << 20
 _WITHOUT_END = 1 << 30
 """Restarts are counted by the launcher."""
 
@@ -42,22 +40,33 @@ def main() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     adopt_orphans()
     orders = read_orders(Path(folder)) or Orders()
+    task = _task(Path(folder), orders, script, arguments)
     with Relay() as relay:
-        life = run_attempt(_task(Path(folder), orders, script, arguments), orders, relay, _Quiet())
+        life = run_attempt(task, _kept_within(task, orders), relay, _Quiet())
     outcome = _judged(int(rank), orders, life, Journal(Path(folder)))
     outcome.write(Path(folder))
     sys.exit(outcome.code)
 
 
 def _task(folder: Path, orders: Orders, script: str, arguments: list[str]) -> Task:
-    limit = orders.limit_bytes or allowance().limit_bytes - held().counted_bytes
+    bounds = bounds_here(orders.limit_bytes)
     return Task(
         script=str(BOOT),
         arguments=(script, *arguments),
         folder=folder,
-        limit_bytes=limit,
-        group_limit_bytes=limit + max(limit // _OF_THE_KERNEL, _OF_THE_KERNEL_AT_LEAST),
+        limit_bytes=bounds.limit_bytes,
+        group_limit_bytes=bounds.group_limit_bytes,
     )
+
+
+def _kept_within(task: Task, orders: Orders) -> Orders:
+    """Return orders that promise no more than this machine allows; where they name no limit, none is named.
+
+    For this life alone: the launcher keeps its own, as another start may find more.
+    """
+    if orders.limit_bytes is None:
+        return orders
+    return replace(orders, limit_bytes=min(orders.limit_bytes, task.limit_bytes))
 
 
 def _judged(rank: int, orders: Orders, life: Life, journal: Journal) -> Outcome:

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from anybatch.handover import Journal, Json, Occupied, Orders, Pulse, alone_in, read_pulse
-from anybatch.memory import allowance, held
 from anybatch.supervise.attempt import Life, Task, run_attempt
+from anybatch.supervise.bounds import bounds_here
 from anybatch.supervise.folder import STATE, AlreadyRuns, adopt_orphans, clear, run_folder
 from anybatch.supervise.growth import growth_of
 from anybatch.supervise.observe import boot
@@ -19,8 +19,6 @@ from anybatch.supervise.timeline import Chapter, write_timeline
 from anybatch.supervise.verdict import judged
 
 DEFAULT_RETRIES = 10
-_OF_THE_KERNEL = 64
-_OF_THE_KERNEL_AT_LEAST = 8 << 20
 _SIGNALLED = 128
 # what a machine has to spare is never twice the same
 _CLEARLY_MORE = 1.25
@@ -68,15 +66,13 @@ def _supervised(task: Task, settings: Settings, relay: Relay, tell: Teller) -> i
 
 
 def _task(settings: Settings, folder: Path) -> Task:
-    allowed = allowance().limit_bytes - held().counted_bytes
-    limit = min(allowed, settings.memory_bytes or allowed)
-    beyond = max(limit // _OF_THE_KERNEL, _OF_THE_KERNEL_AT_LEAST)
+    bounds = bounds_here(settings.memory_bytes)
     return Task(
         script=settings.script,
         arguments=settings.arguments,
         folder=folder,
-        limit_bytes=limit,
-        group_limit_bytes=min(allowed, limit + beyond),
+        limit_bytes=bounds.limit_bytes,
+        group_limit_bytes=bounds.group_limit_bytes,
         patience_seconds=settings.patience_seconds,
         script_prints_to_stderr=settings.script_prints_to_stderr,
     )

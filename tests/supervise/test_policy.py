@@ -1,12 +1,17 @@
-from dataclasses import replace
+import time
+from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anybatch.handover import Orders
+from anybatch.handover import Heartbeat, Orders, Pulse
+from anybatch.supervise.attempt import Task
 from anybatch.supervise.growth import Growth, growth_of
+from anybatch.supervise.observe import boot, restarted_since
 from anybatch.supervise.policy import Attempt, Restart, Stop, after_silence, next_try
+from anybatch.supervise.run import _first_orders
 from anybatch.supervise.verdict import OF_MEMORY, Cause, Verdict
 
 LIMIT = 1 << 30
@@ -111,6 +116,50 @@ def test_a_run_that_ended_full_together_with_its_supervisor_continues_smaller():
     assert "probably killed for memory" in full.why
     empty = after_silence(ORDERS, held_bytes=LIMIT // 10, limit_bytes=LIMIT, part=64)
     assert empty.orders.largest_part is None
+
+
+def test_a_run_that_ended_full_with_the_whole_machine_continues_as_it_was():
+    restarted = after_silence(
+        ORDERS, held_bytes=LIMIT * 9 // 10, limit_bytes=LIMIT, part=64, machine_restarted=True
+    )
+    assert restarted.orders.largest_part is None
+    assert restarted.why == (
+        "the machine was restarted since the last run began; it continues from the last state"
+    )
+
+
+LONG_AGO, AT_ANY_TIME = 0.0, st.floats(0.0, 1e10)
+
+
+def test_a_machine_that_started_after_a_run_began_was_restarted():
+    assert restarted_since("another boot", LONG_AGO)
+
+
+def test_a_run_that_began_on_another_machine_says_nothing_of_this_one():
+    assert not restarted_since("another boot", time.time())
+
+
+@given(AT_ANY_TIME)
+def test_a_machine_was_not_restarted_since_the_same_boot_or_one_that_nobody_wrote_down(seconds):
+    assert not restarted_since(boot(), seconds)
+    assert not restarted_since("", seconds)
+
+
+@pytest.mark.parametrize(
+    ("boot_then", "told", "part"),
+    [
+        ("another boot", "the machine was restarted", None),
+        (boot(), "probably killed for memory", 32),
+    ],
+)
+def test_a_full_run_without_a_word_is_told_by_the_boot_it_began_in(boot_then, told, part, tmp_path):
+    notes = []
+    Heartbeat(tmp_path).beat(Pulse(part=64, held_bytes=LIMIT * 9 // 10))
+    began = {"event": "began", "orders": asdict(ORDERS), "boot": boot_then, "time": LONG_AGO}
+    task = Task("train.py", (), tmp_path, LIMIT, LIMIT)
+    orders = _first_orders(task, [began], SimpleNamespace(note=notes.append))
+    assert orders.largest_part == part
+    assert told in notes[0]
 
 
 @settings(deadline=None, max_examples=50)

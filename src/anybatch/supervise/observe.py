@@ -1,6 +1,7 @@
 """What the child holds and says, looked at from outside."""
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,6 +65,17 @@ def kills_around() -> int | None:
 def boot() -> str:
     """Return a text that is another one after every start of the machine."""
     return (text_of(Path("/proc/sys/kernel/random/boot_id")) or "").strip()
+
+
+def restarted_since(boot_then: str, seconds: float) -> bool:
+    """Whether the machine was started after a moment at which `boot` returned `boot_then`.
+
+    A folder on a volume may have come to another machine, which says nothing of the first one: that had run
+    for a while by then, as a rule.
+    """
+    if not boot_then or boot() in {"", boot_then}:
+        return False
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) > seconds
 
 
 def address_fraction(process: int) -> float:

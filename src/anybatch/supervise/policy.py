@@ -73,8 +73,13 @@ def next_try(attempts: Sequence[Attempt], *, retries: int) -> Restart | Stop:
     return Restart(_following(last.orders), "it continues from the last state")
 
 
-def after_silence(began: Orders, *, held_bytes: int, limit_bytes: int, part: int) -> Restart:
+def after_silence(
+    began: Orders, *, held_bytes: int, limit_bytes: int, part: int, machine_restarted: bool = False
+) -> Restart:
     """Return how to start when the last start ended without a word, the supervisor dead as well."""
+    if machine_restarted:
+        why = "the machine was restarted since the last run began"
+        return Restart(_following(began), f"{why}; it continues from the last state")
     told = "the last run ended together with its supervisor"
     if held_bytes < limit_bytes * 0.8:
         return Restart(_following(began), f"{told}, at {size(held_bytes)}; it continues from the last state")

@@ -11,7 +11,7 @@ from anybatch.supervise.attempt import Life, Task, run_attempt
 from anybatch.supervise.bounds import bounds_here
 from anybatch.supervise.folder import STATE, AlreadyRuns, adopt_orphans, clear, run_folder
 from anybatch.supervise.growth import growth_of
-from anybatch.supervise.observe import boot
+from anybatch.supervise.observe import boot, restarted_since
 from anybatch.supervise.policy import Attempt, Restart, Stop, after_silence, next_try
 from anybatch.supervise.relay import Relay
 from anybatch.supervise.tell import Summary, Teller
@@ -109,6 +109,7 @@ def _first_orders(task: Task, entries: Sequence[Json], tell: Teller) -> Orders:
         held_bytes=pulse.held_bytes,
         limit_bytes=began.limit_bytes or task.limit_bytes,
         part=pulse.part,
+        machine_restarted=restarted_since(entries[-1].get("boot", ""), entries[-1].get("time", 0.0)),
     )
     tell.note(restart.why)
     return restart.orders

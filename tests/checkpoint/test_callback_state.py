@@ -1,9 +1,11 @@
 import json
 import random
+import warnings
 
 import numpy as np
 import pytest
 
+from anybatch.errors import AnybatchWarning
 from anybatch.train.checkpoint import Checkpoint
 from anybatch.train.checkpoint_callbacks import Memories
 from anybatch.train.checkpoint_files import State
@@ -41,7 +43,7 @@ def test_what_a_callback_learnt_comes_back_and_its_configuration_stays_the_scrip
     state = through_a_file(tmp_path, *memories.state())
     after = Counting(threshold=9)
     model = after.model
-    assert Memories([after]).restore(state.facts, state.arrays) == []
+    Memories([after]).restore(state.facts, state.arrays)
     assert after.threshold == 9
     assert after.seen == before.seen
     assert type(after.seen[0]["loss"]) is np.float32
@@ -60,12 +62,31 @@ def test_callbacks_of_one_kind_are_told_apart_by_order():
     assert [one.best for one in again] == [1, 2]
 
 
-def test_a_callback_that_is_new_starts_anew_and_is_named():
-    class Fresh:
-        pass
+class Fresh:
+    """A callback that no state knows."""
 
-    facts, arrays = Memories([Counting()]).state()
-    assert Memories([Fresh(), Counting()]).restore(facts, arrays) == ["Fresh"]
+
+def learnt():
+    before = Counting()
+    memories = Memories([before])
+    before.learn()
+    return memories.state()
+
+
+def test_a_callback_whose_class_was_renamed_starts_anew_and_that_is_said_once():
+    facts, arrays = learnt()
+    memories = Memories([Fresh()])
+    with pytest.warns(AnybatchWarning, match="the state knows Counting, and there is Fresh instead"):
+        memories.restore(facts, arrays)
+    with warnings.catch_warnings(action="error"):
+        # once at the beginning of training, once more at that of an epoch
+        memories.restore(facts, arrays)
+
+
+@pytest.mark.parametrize("now", [[Fresh(), Counting()], [], [Counting()]], ids=["added", "taken out", "kept"])
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_said_of_callbacks_that_were_merely_added_or_taken_out(now):
+    Memories(now).restore(*learnt())
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,13 @@ its best value, `History` all it has seen, a user's own callback whatever it cou
 configuration, and that is the new script's to choose. Functions, files and models are left as they are.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
+from anybatch.errors import AnybatchWarning
 from anybatch.handover import Json
 from anybatch.train.checkpoint_values import Kept, kept, restored
 
@@ -22,6 +24,7 @@ class Memories:
 
     def __init__(self, callbacks: Sequence[Any]) -> None:
         self._callbacks = list(callbacks)
+        self._told = False
         self._fresh = [_remembered(callback, {}, "") for callback in self._callbacks]
 
     def state(self) -> tuple[Json, dict[str, NDArray[Any]]]:
@@ -36,11 +39,8 @@ class Memories:
             told.append({"kind": type(callback).__name__, "remembers": changed})
         return {"callbacks": told}, arrays
 
-    def restore(self, facts: Json, arrays: Mapping[str, NDArray[Any]]) -> list[str]:
-        """Give callbacks back what they had learnt, told apart by kind and order.
-
-        Returns the kinds about which nothing is known: they start anew.
-        """
+    def restore(self, facts: Json, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Give callbacks back what they had learnt, told apart by kind and order."""
         left = list(facts.get("callbacks", []))
         unknown = []
         for callback in self._callbacks:
@@ -51,7 +51,21 @@ class Memories:
             left.remove(found)
             for name, told in found["remembers"].items():
                 setattr(callback, name, restored(Kept(told), arrays))
-        return unknown
+        self._tell(unknown, [one["kind"] for one in left if one["remembers"]])
+
+    def _tell(self, unknown: list[str], forgotten: list[str]) -> None:
+        """Say once that memories found no owner while a callback found none: its class may have a new name.
+
+        A callback that was merely added has nothing to lose, and one that was taken out was meant to go.
+        """
+        if unknown and forgotten and not self._told:
+            self._told = True
+            text = f"what callbacks had learnt is lost: the state knows {', '.join(forgotten)}, and there is"
+            warnings.warn(
+                f"{text} {', '.join(unknown)} instead, which starts anew; memory goes by a class's name",
+                AnybatchWarning,
+                stacklevel=4,
+            )
 
 
 def _remembered(callback: Any, arrays: dict[str, NDArray[Any]], prefix: str) -> Json:

@@ -266,3 +266,13 @@ def test_early_stopping_remembers_across_a_restart(tmp_path, saving_always):
     with pytest.raises(Interrupted):
         trained([stopping(), interrupting(15)], tmp_path)
     assert trained([stopping()], tmp_path) == trained([stopping()], None)
+
+
+def test_a_continued_run_that_is_interrupted_leaves_the_model_ready_for_another(tmp_path, saving_always):
+    from tests.checkpoint.trained import model, stream
+
+    ab.fit(model(), stream(), epochs=4, verbose=0, checkpoint=tmp_path)
+    continued = model()
+    with pytest.raises(Interrupted):
+        ab.fit(continued, stream(), epochs=6, verbose=0, checkpoint=tmp_path, callbacks=[interrupting(0)])
+    assert ab.fit(continued, stream(), epochs=3, verbose=0).epoch == [0, 1, 2]

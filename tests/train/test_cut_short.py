@@ -126,3 +126,41 @@ def test_a_careful_commit_that_runs_out_is_put_back(monkeypatch: Any) -> None:
         ab.fit(model, *DATA, batch_size=16, micro_batch_size=4, verbose=0)
     for one, other in zip(model.get_weights(), before, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_a_part_is_not_added_twice_if_memory_runs_out_behind_its_first_gradient(monkeypatch: Any) -> None:
+    undisturbed = trained(4).get_weights()
+    model, exhausted = made(), iter([False, True, False, False, False])
+    original = Steps._with_more
+
+    def running_out(self: Any, side: Any) -> Any:
+        if next(exhausted, False):
+            raise MemoryError("there is none")
+        return original(self, side)
+
+    monkeypatch.setattr(Steps, "_with_more", running_out)
+    history = ab.fit(model, *DATA, batch_size=16, micro_batch_size=4, verbose=0)
+    assert len(history.events) == 1
+    for one, other in zip(model.get_weights(), undisturbed, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
+def test_memory_may_run_out_after_somebody_pressed_ctrl_c(monkeypatch: Any) -> None:
+    model = trained(16)
+    steps = model._anybatch_made.whole
+    whole = steps._whole
+    ends: list[BaseException] = [KeyboardInterrupt(), MemoryError("there is none")]
+
+    def once(batch: Any) -> Any:
+        if not ends:
+            return whole(batch)
+        error = ends.pop(0)
+        if isinstance(error, KeyboardInterrupt):
+            whole(batch)
+        raise error
+
+    monkeypatch.setattr(steps, "_whole", once)
+    with pytest.raises(KeyboardInterrupt):
+        ab.fit(model, *DATA, batch_size=16, verbose=0)
+    history = ab.fit(model, *DATA, batch_size=16, verbose=0)
+    assert [event.kind for event in history.events] == ["exhausted"]

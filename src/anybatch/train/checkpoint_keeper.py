@@ -159,6 +159,8 @@ class Watching:
         return getattr(self._callbacks, name)
 
     def on_train_begin(self, logs: Any = None) -> None:
+        # a run that was interrupted has left its own there; a callback may set it now
+        self._model._initial_epoch = None  # noqa: SLF001
         self._callbacks.on_train_begin(logs)
         self._memories = Memories(self._callbacks.callbacks)
         state = self._keeper.state

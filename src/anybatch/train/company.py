@@ -21,7 +21,7 @@ class Alone:
 
     def session(self, model: Any, wanted: int | None, source: Source) -> Session:
         """Return what batches go through."""
-        return Session(model, wanted)
+        return Session(model, wanted, source)
 
     def watchers(self, callbacks: Any, verbose: Any) -> tuple[Any, Any]:
         """Return the callbacks that this worker calls, and how much it prints."""

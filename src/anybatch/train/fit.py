@@ -213,7 +213,8 @@ def evaluate(
     backend = backend_of(model)
     backend.check_model(model, batch_size)
     source = opened(backend, x, y, sample_weight, batch_size=batch_size, steps=steps)
-    session = Session(model, planned(source, micro_batch_size, memory, device_memory).micro_batch_size)
+    wanted = planned(source, micro_batch_size, memory, device_memory).micro_batch_size
+    session = Session(model, wanted, source)
     epochs = Epochs(source, steps)
     callbacks = backend.callback_list(
         model, callbacks, add_progbar=verbose != 0, verbose=verbose, epochs=1, steps=epochs.length

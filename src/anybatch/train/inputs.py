@@ -52,6 +52,15 @@ class Source(Protocol):
     def ended(self) -> None: ...
 
 
+def first_rows(source: Source, most: int) -> Any:
+    """Return the first rows of a source: so many, or a whole batch where it does not come in parts."""
+    batches = source.open(0, most)
+    try:
+        return next(next(batches))[0]
+    finally:
+        getattr(batches, "close", lambda: None)()
+
+
 def whole(batch: Any) -> Iterator[Part]:
     """Return a batch that is there already, as its only part."""
     return iter([(batch, True)])

@@ -28,6 +28,7 @@ from anybatch.train.plans import Plan
 from anybatch.train.probe import RanOut
 from anybatch.train.refusals import CannotSplit
 from anybatch.train.routes import planned
+from anybatch.train.session import Session
 from anybatch.units import parse_size, size
 
 
@@ -143,7 +144,9 @@ def _within(model: Any, source: Source, memory: Memory, *, again: bool) -> Plan:
         raise OneSampleTooLarge(held.n_bytes, memory.limit_bytes) from None
     except CannotSplit as refusal:
         return Plan(batch_size, batch_size, 1, None, memory.limit_bytes, notes=(f"not probed: {refusal}",))
-    planned = _told(known, source, batch_size, held, memory.limit_bytes)
+    # found out anew every time: a function of the user's may have changed where its name has not
+    splitting = Session(model, None, source).about_splitting(first_part(source))
+    planned = _told(known, splitting, source, held, memory.limit_bytes)
     return _faster(planned, held.n_bytes) if planned.parts == 1 and not memory.name else planned
 
 
@@ -166,8 +169,8 @@ def _faster(planned: Plan, held_bytes: int) -> Plan:
     return _noted(planned, note)
 
 
-def _told(known: Known, source: Source, batch_size: int, held: Held, limit_bytes: int) -> MeasuredPlan:
-    peaks, free_bytes = known.peaks, limit_bytes - held.n_bytes
+def _told(known: Known, splitting: Any, source: Source, held: Held, limit_bytes: int) -> MeasuredPlan:
+    peaks, free_bytes, batch_size = known.peaks, limit_bytes - held.n_bytes, source.batch_size or 1
     part = chosen(peaks, batch_size, free_bytes)
     if part is None:
         needed = held.n_bytes + peaks.predicted_peak_bytes(1, max(2, batch_size))
@@ -193,10 +196,10 @@ def _told(known: Known, source: Source, batch_size: int, held: Held, limit_bytes
         parts=peak.parts,
         predicted_peak_bytes=peak.n_bytes,
         limit_bytes=limit_bytes,
-        exact=known.exact or not split,
-        notes=known.notes if split else (),
+        exact=splitting.exact or not split,
+        notes=tuple(splitting.notes) if split else (),
         uses=account.rows,
-        alternatives=alternatives(peak, peaks, known.sizes, account, exact=known.exact),
+        alternatives=alternatives(peak, peaks, known.sizes, account, exact=splitting.exact),
     )
 
 

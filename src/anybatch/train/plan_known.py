@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from anybatch.handover import Orders, received_orders
 from anybatch.memory import give_back_freed
 from anybatch.train.backends import backend_of
-from anybatch.train.inputs import Source
+from anybatch.train.inputs import Source, first_rows
 from anybatch.train.memories import Memory
 from anybatch.train.plan_memory import Known, key_of, remember, remembered
 from anybatch.train.plan_pooled import PooledSearch
@@ -114,8 +114,7 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
             # what was seen to fit is not to be refused for the want of a margin
             within = int(free_bytes * (1 - MARGIN))
             peaks = replace(peaks, least_split_bytes=within if within < least <= free_bytes else least)
-    exact, notes = prober.about_splitting()
-    return Known(peaks, sizes, exact, notes)
+    return Known(peaks, sizes)
 
 
 def _largest_allowed() -> int | None:
@@ -125,10 +124,4 @@ def _largest_allowed() -> int | None:
 
 def first_part(source: Source) -> Any:
     """Return two rows of a source: enough to know what they look like."""
-    batches = source.open(0, 2)
-    try:
-        return next(next(batches))[0]
-    finally:
-        close = getattr(batches, "close", None)
-        if close is not None:
-            close()
+    return first_rows(source, 2)

@@ -16,7 +16,7 @@ from anybatch.memory import PeakModel, Peaks
 from anybatch.train.backends import backend_of
 from anybatch.train.plan_uses import Sizes
 
-_FORMAT = 5
+_FORMAT = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +25,6 @@ class Known:
 
     peaks: Peaks
     sizes: Sizes
-    exact: bool
-    """Whether it can be split exactly; `notes` say what stands against it."""
-    notes: tuple[str, ...]
 
 
 def key_of(model: Any, columns: Any, memory: str = "") -> str:
@@ -63,19 +60,12 @@ def _known(found: Json) -> Known:
     return Known(
         peaks=Peaks(PeakModel(*whole), PeakModel(*split), *map(int, bounds)),
         sizes=Sizes(**found["sizes"], layers=layers),
-        exact=bool(found["exact"]),
-        notes=tuple(found["notes"]),
     )
 
 
 def remember(key: str, known: Known) -> None:
     """Keep what was found out for the next time, if there is a place for it."""
-    content: Json = {
-        "peaks": astuple(known.peaks),
-        "sizes": asdict(known.sizes),
-        "exact": known.exact,
-        "notes": list(known.notes),
-    }
+    content: Json = {"peaks": astuple(known.peaks), "sizes": asdict(known.sizes)}
     with suppress(OSError):
         write_sealed(_file(key), content, durable=False)
 

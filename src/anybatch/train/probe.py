@@ -20,7 +20,6 @@ from anybatch.train.checkpoint_random import random_state, restore_random
 from anybatch.train.inputs import Part, Source
 from anybatch.train.memories import Memory
 from anybatch.train.plan_memory import cache_folder
-from anybatch.train.plans import Plan
 from anybatch.train.refusals import UpdateCutShort
 from anybatch.train.session import Session
 from anybatch.train.transaction import PartSize
@@ -65,7 +64,7 @@ class Prober:
     def __init__(self, model: Any, source: Source, memory: Memory) -> None:
         self._source = source
         self._memory = memory
-        self._session = Session(model, None)
+        self._session = Session(model, None, source)
         self._heart = Heartbeat.of_this_process()
         self._base_bytes = memory.held_bytes()
         self._pool = self._session.backend.host_pool()
@@ -115,11 +114,6 @@ class Prober:
 
     def _above(self, n_bytes: int) -> int:
         return max(0, n_bytes - self._base_bytes)
-
-    def about_splitting(self) -> tuple[bool, tuple[str, ...]]:
-        """Return whether the model can be split exactly, and what was found about that on the way."""
-        told = self._session.told(Plan(batch_size=2, micro_batch_size=1, parts=2))
-        return told.exact, told.notes
 
     @contextmanager
     def _watched_pool(self) -> Iterator[Callable[[], int]]:

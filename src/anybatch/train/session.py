@@ -6,6 +6,7 @@ from typing import Any
 
 from anybatch.train.backends import backend_of
 from anybatch.train.epochs import Epochs
+from anybatch.train.inputs import FirstBatch, Source, StreamSource, first_rows
 from anybatch.train.plans import Plan
 from anybatch.train.transaction import Columns, PartSize, Transaction
 
@@ -21,6 +22,12 @@ class Made:
     found: Any = None
 
 
+TELLING_ROWS = 3
+"""One row in a part, or two that are alike, would not tell a sum from a mean, or who looks at whom."""
+
+IN_PARTS = (StreamSource, FirstBatch)
+"""What can be asked for more rows than a part has; elsewhere a part is the whole batch."""
+
 _ATTRIBUTE = "_anybatch_made"
 """Where a model holds them: elsewhere they would keep the model alive, as they refer to it."""
 
@@ -30,8 +37,10 @@ class Session:
 
     kind = Transaction
 
-    def __init__(self, model: Any, wanted: int | None) -> None:
+    def __init__(self, model: Any, wanted: int | None, source: Source | None = None) -> None:
+        """Train in parts of at most `wanted` rows; `source` has more of them where a part says too little."""
         self.model = model
+        self._source = source
         self.backend = backend_of(model)
         columns = Columns(self.backend.row_count, self.backend.rows_between, self.backend.tensors)
         self._made: Made | None = None
@@ -62,16 +71,29 @@ class Session:
     def _splitting(self, part: Any) -> Any:
         made = self._kept(part)
         if made.parts is None:
-            found = made.found = self.backend.examined(self.model, part)
+            found = self.about_splitting(part)
             made.parts = self.backend.Steps(self.model, rules=found.rules, late=frozenset(found.late))
         return made.parts
+
+    def about_splitting(self, part: Any) -> Any:
+        """Return how this model can be split: found out once, by a part or by more rows of its source."""
+        made = self._kept(part)
+        if made.found is None:
+            made.found = self.backend.examined(self.model, self._telling(part))
+        return made.found
+
+    def _telling(self, part: Any) -> Any:
+        if self.backend.row_count(part) >= TELLING_ROWS or not isinstance(self._source, IN_PARTS):
+            return part
+        return first_rows(self._source, TELLING_ROWS)
 
     def told(self, plan: Plan) -> Plan:
         """Return the plan with what was found out about splitting this model, if it was split at all."""
         found = None if self._made is None else self._made.found
         if found is None or not (self.events or (plan.parts or 1) > 1):
             return plan
-        return replace(plan, exact=found.exact, notes=(*plan.notes, *found.notes))
+        more = [note for note in found.notes if note not in plan.notes]
+        return replace(plan, exact=found.exact, notes=(*plan.notes, *more))
 
     def train(self, epochs: Epochs, epoch: int, callbacks: Any, batch_size: int | None) -> Any:
         """Train one epoch, and return the last logs."""

@@ -17,7 +17,7 @@ from anybatch.train.backends.tensorflow_devices import (
     peaks_depend_on,
 )
 from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_between, tensors
-from anybatch.train.backends.tensorflow_findings import Findings, examined
+from anybatch.train.backends.tensorflow_findings import examined
 from anybatch.train.backends.tensorflow_products import have_failures_told
 from anybatch.train.backends.tensorflow_progress import with_progress
 from anybatch.train.backends.tensorflow_sizes import (
@@ -33,7 +33,6 @@ from anybatch.train.backends.tensorflow_terms import predictions
 from anybatch.train.refusals import OwnAccumulation
 
 __all__ = [
-    "Findings",
     "LossParts",
     "MemoryLog",
     "Steps",

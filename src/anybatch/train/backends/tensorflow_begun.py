@@ -33,10 +33,12 @@ class Begun:
         """Raise `UpdateCutShort` if memory runs out in an update. `undone`: it was put back as a whole."""
         try:
             yield
-        except Exception as error:
+        except BaseException as error:
             begun = self._ended if self._counter is None else int(self._counter.numpy())
-            if begun != self._ended and not undone and is_exhaustion(error):
-                raise UpdateCutShort(in_one_line(error)) from None
+            cut_short = begun != self._ended and not undone and is_exhaustion(error)
+            # whatever came of it, Ctrl-C included, the next update begins behind it
             self._ended = begun
+            if cut_short:
+                raise UpdateCutShort(in_one_line(error)) from None
             raise
         self._ended += 1

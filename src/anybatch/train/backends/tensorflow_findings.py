@@ -12,17 +12,11 @@ from keras.src import backend as keras_backend
 
 from anybatch.train.backends import tensorflow_norms as norms
 from anybatch.train.backends.tensorflow_feed import row_count, rows_between, tensors
+from anybatch.train.backends.tensorflow_sizes import sums_grow
 from anybatch.train.backends.tensorflow_state import Undo, moved_by_a_part
-from anybatch.train.backends.tensorflow_terms import (
-    COUNT,
-    ONE,
-    OWN,
-    Term,
-    overrides,
-    penalties,
-    predictions,
-    terms_of,
-)
+from anybatch.train.backends.tensorflow_summands import objectives_of
+from anybatch.train.backends.tensorflow_terms import overrides, predictions, terms_of
+from anybatch.train.backends.tensorflow_trials import Trial, Trials, close, judged, trials_of
 from anybatch.train.refusals import CannotSplit
 
 FEW = 6
@@ -30,7 +24,6 @@ FEW = 6
 
 REMAT = "`keras.remat` around its layers keeps the batch whole in less memory"
 _DRAWS = "draws other numbers when a batch is split: equal in distribution, not in bits"
-_SUM_OF_PENALTY = "one without penalty"
 
 
 @dataclass(slots=True)
@@ -111,59 +104,34 @@ def _draws(layer: Any) -> bool:
 # by trial
 
 
-@dataclass(frozen=True, slots=True)
-class _Trial:
-    """What a model makes of some rows in training mode."""
-
-    given: Any
-    rows: int
-    outputs: Any
-    terms: list[Term]
-    values: list[Any]
-
-    def alpha(self, term: Term) -> Any:
-        return self.rows if term.measure is None else self.rows * float(term.measure)
-
-
 def _by_trial(model: Any, batch: Any, findings: Findings, undo: Undo) -> None:
-    rows = row_count(batch)
-    if rows < 2:
+    if row_count(batch) < 2:
+        findings.inexact("nothing could be tried: there was one row to try it on")
         return
-    cut = rows - rows // 2 if rows > 2 else 1
     before = undo.taken()
-    halves = [rows_between(batch, 0, cut), rows_between(batch, cut, rows)]
-    together, *apart = [_trial(model, part, undo, before) for part in (batch, *halves)]
-    mixed = _mixing(model, together, apart, findings)
-    for number in range(len(together.terms)):
-        if not _classified(model, number, together, apart, findings) and not mixed:
-            findings.inexact(
-                f"`{together.terms[number].name}` is neither a sum nor a mean over samples: it compares "
-                f"them; {REMAT}"
-            )
-    _metrics(model, [together], apart, findings)
+    trials = trials_of(model, batch, undo, before)
+    mixed = _mixing(model, trials, findings)
+    for name, verdict in judged(model, trials, mixed=mixed):
+        if verdict.rule:
+            findings.rules[name] = verdict.rule
+        if verdict.objection:
+            findings.inexact(f"{verdict.objection}; {REMAT}")
+    _metrics(model, trials, findings)
     _moving(model, undo, before, findings)
+    if sums_grow(model):
+        _lookups(model, batch, findings)
     undo.put_back(before)
 
 
-def _trial(model: Any, part: Any, undo: Undo, before: list[Any]) -> _Trial:
-    undo.put_back(before)
-    x, y, weights = keras.utils.unpack_x_y_sample_weight(part)
-    y_pred = predictions(model, x, training=True)
-    terms = terms_of(model, (x, y, y_pred, weights), {}, training=True)
-    return _Trial(
-        part, row_count(part), y_pred, terms, [np.asarray(term.objective, np.float64) for term in terms]
-    )
-
-
-def _mixing(model: Any, together: _Trial, apart: list[_Trial], findings: Findings) -> bool:
+def _mixing(model: Any, trials: Trials, findings: Findings) -> bool:
     """Return whether rows depend on each other before any loss sees them, and say so if nobody has."""
     if norms.pooled_layers(model):
         return True
-    for number, leaf in enumerate(tf.nest.flatten(together.outputs)):
-        halves = [tf.nest.flatten(trial.outputs)[number] for trial in apart]
-        if not _is_by_row(leaf, together.rows):
+    for number, leaf in enumerate(tf.nest.flatten(trials.together.outputs)):
+        halves = [tf.nest.flatten(trial.outputs)[number] for trial in trials.apart]
+        if not _is_by_row(leaf, trials.together.rows):
             continue
-        if not _close(np.concatenate([np.asarray(half) for half in halves]), np.asarray(leaf)):
+        if not close(np.concatenate([np.asarray(half) for half in halves]), np.asarray(leaf)):
             findings.inexact(
                 f"output {number} of `{model.name}` depends on the other samples of its batch: a layer mixes "
                 f"them; {REMAT}"
@@ -176,43 +144,7 @@ def _is_by_row(leaf: Any, rows: int) -> bool:
     return bool(leaf.shape.rank) and leaf.shape[0] == rows and leaf.dtype.is_floating
 
 
-def _classified(model: Any, number: int, together: _Trial, apart: list[_Trial], findings: Findings) -> bool:
-    """Find the rule by which a term adds up, and return whether there is one."""
-    term, value = together.terms[number], together.values[number]
-    parts = [trial.values[number] for trial in apart]
-    if _adds_up(term, number, together, apart, term.rule):
-        if term.tested:
-            findings.rules[term.name] = COUNT
-    elif term.tested and _adds_up(term, number, together, apart, ONE):
-        findings.rules[term.name] = ONE
-    elif term.name == "compute_loss" and _close(sum(parts) - _penalty(model), value):
-        findings.rules[term.name] = _SUM_OF_PENALTY
-    else:
-        return False
-    return True
-
-
-def _adds_up(term: Term, number: int, together: _Trial, apart: list[_Trial], rule: str) -> bool:
-    values = np.array([trial.values[number] for trial in apart])
-    if rule == ONE:
-        return _close(values.sum(), together.values[number])
-    alphas = np.array([trial.alpha(trial.terms[number]) for trial in apart])
-    whole = together.alpha(together.terms[number]) if rule == OWN else together.rows
-    return whole == 0 or _close((alphas * values).sum() / whole, together.values[number])
-
-
-def _penalty(model: Any) -> Any:
-    return sum(np.asarray(one, np.float64) for one in penalties(model))
-
-
-def _close(one: Any, other: Any) -> bool:
-    """Return whether two results agree but for rounding; twice undefined is agreement."""
-    one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
-    scale = np.nanmax(np.abs(other), initial=0.0) + 1e-6
-    return bool(np.allclose(one, other, rtol=2e-3, atol=2e-3 * scale, equal_nan=True))
-
-
-def _metrics(model: Any, together: list[_Trial], apart: list[_Trial], findings: Findings) -> None:
+def _metrics(model: Any, trials: Trials, findings: Findings) -> None:
     """Find the metrics that come out otherwise when they are updated part by part."""
     compiled = model._compile_metrics  # noqa: SLF001
     if overrides(model, "compute_metrics"):
@@ -220,16 +152,16 @@ def _metrics(model: Any, together: list[_Trial], apart: list[_Trial], findings: 
         return
     if compiled is None:
         return
-    at_once, one_by_one = _after(compiled, together), _after(compiled, apart)
+    at_once, one_by_one = _after(compiled, [trials.together]), _after(compiled, trials.apart)
     for metric, one, other in zip(compiled.metrics, at_once, one_by_one, strict=True):
-        if not all(map(_close, one, other)):
+        if not all(map(close, one, other)):
             findings.late.add(id(metric))
             findings.notes.append(
                 f"metric `{metric.name}` does not add up over parts: it sees the predictions of whole batches"
             )
 
 
-def _after(compiled: Any, trials: list[_Trial]) -> list[list[Any]]:
+def _after(compiled: Any, trials: list[Trial]) -> list[list[Any]]:
     compiled.reset_state()
     for trial in trials:
         _, y, weights = keras.utils.unpack_x_y_sample_weight(trial.given)
@@ -253,6 +185,32 @@ def _moving(model: Any, undo: Undo, before: list[Any], findings: Findings) -> No
             )
         elif not any(_DRAWS in note for note in findings.notes):
             findings.inexact(f"`{variable.path}` {_DRAWS}")
+
+
+def _lookups(model: Any, batch: Any, findings: Findings) -> None:
+    """Find rows of embeddings that several groups of terms share in part: they cannot be told apart later."""
+    x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
+    with tf.GradientTape(persistent=True) as tape:
+        y_pred = predictions(model, x, training=True)
+        terms = terms_of(model, (x, y, y_pred, weights), findings.rules, training=True)
+        objectives = list(objectives_of(terms, tf.constant(1.0, tf.float64)).values())
+        whole = sum(objectives[1:], objectives[0]) if objectives else None
+    if len(objectives) < 2:
+        return
+    variables = [variable.value for variable in model.trainable_variables]
+    found = [tape.gradient(one, variables) for one in (whole, *objectives)]
+    for variable, (together, *apart) in zip(model.trainable_variables, zip(*found, strict=True), strict=True):
+        counts = [_slices(one) for one in apart if one is not None]
+        same = all(count == _slices(together) for count in counts)
+        if not same and sum(counts) != _slices(together):
+            findings.inexact(
+                f"rows of `{variable.path}` are looked up for losses that are divided apart, some for one, "
+                f"some for all of them: an optimizer that squares sees them apart; {REMAT}"
+            )
+
+
+def _slices(gradient: Any) -> int:
+    return int(gradient.indices.shape[0]) if isinstance(gradient, tf.IndexedSlices) else 0
 
 
 @contextmanager

@@ -36,8 +36,8 @@ class Sums:
             self._dense = [tf.Variable(gradient, trainable=False) for gradient in dense]
         self._slices = [[gradient] for gradient in gradients if isinstance(gradient, tf.IndexedSlices)]
 
-    def add(self, gradients: Gradients) -> None:
-        """Add those of one more part.
+    def add(self, gradients: Gradients, *, begun: bool = False) -> None:
+        """Add those of one more part; `begun`: other sums have it already.
 
         Should memory run out between two of them after all, the part must not be added once more.
         """
@@ -45,7 +45,7 @@ class Sums:
             try:
                 self._add_to(at, gradient)
             except Exception as error:
-                if at and is_exhaustion(error):
+                if (at or begun) and is_exhaustion(error):
                     raise UpdateCutShort(in_one_line(error)) from None
                 raise
         slices = [gradient for gradient in gradients if isinstance(gradient, tf.IndexedSlices)]
@@ -85,11 +85,12 @@ def _summed(like: Any, dense: Any, slices: Any) -> Any:
 
 def concatenated(parts: list[Any]) -> Any:
     """Return slices one behind the other."""
-    if len(parts) == 1:
-        return parts[0]
-    values = tf.concat([part.values for part in parts], 0)
+    return parts[0] if len(parts) == 1 else tf.IndexedSlices(*_end_to_end(parts), parts[0].dense_shape)
+
+
+def _end_to_end(parts: list[Any]) -> tuple[Any, Any]:
     indices = tf.concat([tf.cast(part.indices, tf.int64) for part in parts], 0)
-    return tf.IndexedSlices(values, indices, parts[0].dense_shape)
+    return tf.concat([part.values for part in parts], 0), indices
 
 
 def scaled(gradient: Any, factor: Any) -> Any:
@@ -107,5 +108,25 @@ def added(one: Any, other: Any) -> Any:
     if one is None or other is None:
         return other if one is None else one
     if isinstance(one, tf.IndexedSlices) and isinstance(other, tf.IndexedSlices):
-        return concatenated([one, other])
+        return _of_lookups(one, other)
     return tf.convert_to_tensor(one) + tf.convert_to_tensor(other)
+
+
+def _of_lookups(one: Any, other: Any) -> Any:
+    """Return slices of two groups of terms as one backward pass would make them.
+
+    Each lookup gives one row, the sum of what all terms ask of it: an optimizer squares the sum.
+    """
+    if not one.indices.shape.is_compatible_with(other.indices.shape):
+        return concatenated([one, other])
+    same = tf.cond(
+        tf.equal(tf.size(one.indices), tf.size(other.indices)),
+        lambda: tf.reduce_all(tf.equal(tf.cast(one.indices, tf.int64), tf.cast(other.indices, tf.int64))),
+        lambda: False,
+    )
+    values, indices = tf.cond(
+        same,
+        lambda: (one.values + other.values, tf.cast(one.indices, tf.int64)),
+        lambda: _end_to_end([one, other]),
+    )
+    return tf.IndexedSlices(values, indices, one.dense_shape)

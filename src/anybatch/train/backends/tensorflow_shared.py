@@ -99,7 +99,11 @@ class SharedSteps(Steps):
     def _nothing(self, test: bool) -> Summed:
         part, none = tensors(self._sample), tf.constant(0.0, tf.float64)
         try:
-            totals, side, seen = ({}, *self._test_part(part, none)) if test else self._part(part, none)
+            if test:
+                totals: dict[str, Any] = {}
+                side, seen = self._test_part(part, none)
+            else:
+                totals, side, seen = self._gradients_of(part, none)
         finally:
             self._by_part.put_back(self._before)
         return Summed(

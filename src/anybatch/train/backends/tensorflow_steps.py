@@ -76,6 +76,7 @@ class Steps:
         self._side: Any = None
         self._seen: list[Any] = []
         self._summands: list[Summand] = []
+        self._test_summands: list[Summand] = []
         self._normed: list[Any] = []
         self._begun = Begun(counts=not (self._keeps_all or model.jit_compile))
         # nothing is traced eagerly: what was found on the way would have happened
@@ -153,7 +154,7 @@ class Steps:
     def add_test_part(self, part: Any, share: float) -> None:
         """Count one part of a batch."""
         fraction = tf.constant(share, tf.float64)
-        _undone(self._by_part, lambda: self._remember(*self._test_part(part, fraction)))
+        _undone(self._by_part, lambda: self._count(*self._test_part(part, fraction)))
 
     def commit(self, rows: int, *, sizes_were_right: bool, careful: bool = False) -> Any:
         """Make the update of all parts together, and return the logs.
@@ -201,17 +202,25 @@ class Steps:
             return self._part(part, share)  # type: ignore[no-any-return]
 
     def _accumulate(self, gradients: dict[str, Gradients], side: Any, seen: Any) -> None:
+        # first of all: where a gradient has been added already, nothing may run out of memory any more
+        together = self._with_more(side)
         if self._side is None:
             for group, one in gradients.items():
                 self._sums.setdefault(group, Sums(self._overwritten)).start(one)
             self._first = {group: [_without_values(g) for g in one] for group, one in gradients.items()}
         else:
-            for group, one in gradients.items():
-                self._sums[group].add(one)
-        self._remember(side, seen)
+            for number, (group, one) in enumerate(gradients.items()):
+                self._sums[group].add(one, begun=number > 0)
+        self._remember(together, seen)
 
-    def _remember(self, side: Any, seen: Any) -> None:
-        self._side = side if self._side is None else self._more(self._side, side)
+    def _count(self, side: Any, seen: Any) -> None:
+        self._remember(self._with_more(side), seen)
+
+    def _with_more(self, side: Any) -> Any:
+        return side if self._side is None else self._more(self._side, side)
+
+    def _remember(self, together: Any, seen: Any) -> None:
+        self._side = together
         if self._late:
             self._seen.append(seen)
 
@@ -252,7 +261,7 @@ class Steps:
     def _whole_test(self, batch: Any) -> Any:
         side, _ = self._part_of_test(batch, tf.constant(1.0, tf.float64))
         x, _, _ = keras.utils.unpack_x_y_sample_weight(batch)
-        return self._counted(side, None, _rows(x), self._penalty()[0])
+        return self._close(side, None, _rows(x))
 
     def _part_of_update(self, part: Any, share: Any) -> tuple[dict[str, Gradients], Any, Any]:
         model = self.model
@@ -275,10 +284,10 @@ class Steps:
         # the sums are added to only when every gradient is there; so are the metrics
         with tf.control_dependencies(leaves_of(gradients)):
             metrics.update(model, (x, y, y_pred, weights), self._late)
-        self._normed = moments.layers()
+        self._normed, self._summands = moments.layers(), summands_of(terms)
         return (
             gradients,
-            (self._reports(terms, share), moments.sums()),
+            (reports_of(terms, share), moments.sums()),
             (y, y_pred, weights) if self._late else None,
         )
 
@@ -288,11 +297,9 @@ class Steps:
         y_pred = predictions(model, x, training=False)
         terms = terms_of(model, (x, y, y_pred, weights), self._rules, training=False)
         metrics.update(model, (x, y, y_pred, weights), self._late)
-        return (self._reports(terms, share), []), (y, y_pred, weights) if self._late else None
-
-    def _reports(self, terms: list[Term], share: Any) -> Any:
-        self._summands = summands_of(terms)
-        return reports_of(terms, share)
+        # a layer may add losses in training only
+        self._test_summands = summands_of(terms)
+        return (reports_of(terms, share), []), (y, y_pred, weights) if self._late else None
 
     def _update(
         self,
@@ -311,7 +318,7 @@ class Steps:
             model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
             for layer, sums in zip(self._normed, side[1], strict=True):
                 norms.commit(layer, sums)
-            return self._counted(side, late, rows, penalty)
+            return self._counted(self._summands, side, late, rows, penalty)
 
     def _gradients(
         self, totals: dict[str, Gradients], side: Any, sizes_were_right: bool
@@ -356,13 +363,13 @@ class Steps:
         return tf.add_n(losses), list(tape.gradient(loss, variables))
 
     def _close(self, side: Any, late: Any, rows: Any) -> Any:
-        return self._counted(side, late, rows, self._penalty()[0])
+        return self._counted(self._test_summands, side, late, rows, self._penalty()[0])
 
-    def _counted(self, side: Any, late: Any, rows: Any, penalty: Any) -> Any:
+    def _counted(self, summands: list[Summand], side: Any, late: Any, rows: Any, penalty: Any) -> Any:
         """Count the batch once in what Keras counts by batch, and return the logs."""
         model = self.model
-        values = [loss_of(one, *report) for one, report in zip(self._summands, side[0], strict=True)]
-        total = tf.add_n([weighted(value, one) for value, one in zip(values, self._summands, strict=True)])
+        values = [loss_of(one, *report) for one, report in zip(summands, side[0], strict=True)]
+        total = tf.add_n([weighted(value, one) for value, one in zip(values, summands, strict=True)])
         if penalty is not None:
             total += tf.cast(penalty, tf.float64)
         self._track(total, values, rows)

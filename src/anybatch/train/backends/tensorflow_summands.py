@@ -15,7 +15,6 @@ class Summand:
     name: str
     rule: str
     weight: Any
-    tracked: bool
     vector: bool
 
     @property
@@ -25,10 +24,7 @@ class Summand:
 
 def summands_of(terms: list[Term]) -> list[Summand]:
     """Return what the update has to know of the terms once the parts are summed."""
-    return [
-        Summand(term.name, term.rule, term.weight, term.tracked, bool(term.value.shape.rank))
-        for term in terms
-    ]
+    return [Summand(term.name, term.rule, term.weight, bool(term.value.shape.rank)) for term in terms]
 
 
 def reports_of(terms: list[Term], share: Any) -> list[Any]:

@@ -11,6 +11,9 @@ from keras.src.losses import loss as keras_loss
 COUNT, ONE, OWN = "count", "one", "own"
 """A mean over samples; a sum over samples; a mean over something that only the data tells."""
 
+WITHOUT_PENALTY = "one without penalty"
+"""A sum over samples once the weight regularisation is taken out, which a model's own loss has in it."""
+
 _MEANS = {"mean", "sum_over_batch_size", "mean_with_sample_weight"}
 
 
@@ -20,7 +23,7 @@ class Term:
 
     `rule` says what makes the parts' values the whole batch's: COUNT, ONE, or OWN with `measure`, what Keras
     divides by, per element. `tested` tells that the rule is a guess to be tested: nothing
-    declares whether the value is a sum or a mean. `tracked`: Keras shows it on its own.
+    declares whether the value is a sum or a mean. `compiled`: of a model it takes the predictions alone.
     """
 
     name: str
@@ -29,7 +32,7 @@ class Term:
     rule: str
     measure: Any = None
     tested: bool = False
-    tracked: bool = False
+    compiled: bool = False
 
     @property
     def objective(self) -> Any:
@@ -62,9 +65,7 @@ def terms_of(model: Any, given: tuple[Any, ...], rules: Rules, *, training: bool
     """Return the loss but its weight regularisation; given are x, y, y_pred and sample weights."""
     if overrides(model, "compute_loss"):
         return [_whole_loss(model, given, rules, training)]
-    compiled = model._compile_loss  # noqa: SLF001
-    found = [] if compiled is None else list(_compiled(compiled, given, rules))
-    return [*found, *_added(model, rules)]
+    return [*compiled_terms(model, given, rules), *_added(model, rules)]
 
 
 def penalties(model: Any) -> list[Any]:
@@ -74,13 +75,13 @@ def penalties(model: Any) -> list[Any]:
 
 def penalty_outside(model: Any, rules: Rules) -> bool:
     """Return whether the terms leave the weight regularisation out."""
-    return not overrides(model, "compute_loss") or rules.get("compute_loss") == "one without penalty"
+    return not overrides(model, "compute_loss") or rules.get("compute_loss") == WITHOUT_PENALTY
 
 
 def _whole_loss(model: Any, given: tuple[Any, ...], rules: Rules, training: bool) -> Term:
     value = model._compute_loss(*given, training=training)  # noqa: SLF001
     rule = rules.get("compute_loss", COUNT)
-    if rule == "one without penalty":
+    if rule == WITHOUT_PENALTY:
         value, rule = value - tf.add_n(penalties(model)), ONE
     return Term("compute_loss", value, None, rule, tested=True)
 
@@ -93,8 +94,11 @@ def _added(model: Any, rules: Rules) -> Iterator[Term]:
         yield Term(name, value, None, rules.get(name, COUNT), tested=True)
 
 
-def _compiled(compiled: Any, given: tuple[Any, ...], rules: Rules) -> Iterator[Term]:
+def compiled_terms(model: Any, given: tuple[Any, ...], rules: Rules) -> Iterator[Term]:
     """Let Keras find which loss belongs to which output, and look at each loss on the way."""
+    compiled = model._compile_loss  # noqa: SLF001
+    if compiled is None:
+        return
     flat, trackers = compiled._flat_losses, compiled._metrics  # noqa: SLF001
     watched = [_Watched(loss.loss) for loss in flat]
     compiled._flat_losses = [  # noqa: SLF001
@@ -107,8 +111,10 @@ def _compiled(compiled: Any, given: tuple[Any, ...], rules: Rules) -> Iterator[T
     finally:
         compiled._flat_losses, compiled._metrics = flat, trackers  # noqa: SLF001
     for number, (loss, one) in enumerate(zip(flat, watched, strict=True)):
-        name = f"loss {number}" if not loss.name else f"loss {loss.name}"
-        yield one.term(name, loss.loss_weights, rules, tracked=bool(trackers))
+        if number and not (tf.nest.is_nested(given[1]) or tf.nest.is_nested(given[2])):
+            # of several losses on the one output Keras minimises the first
+            return
+        yield one.term(f"loss {loss.name or number}", loss.loss_weights, rules)
 
 
 class _Watched:
@@ -124,9 +130,9 @@ class _Watched:
             self._value = self._loss(y_true, y_pred, sample_weight)
         return self._value
 
-    def term(self, name: str, weight: Any, rules: Rules, *, tracked: bool) -> Term:
+    def term(self, name: str, weight: Any, rules: Rules) -> Term:
         rule, measure, tested = self._rule(rules.get(name))
-        return Term(name, self._value, weight, rule, measure, tested, tracked)
+        return Term(name, self._value, weight, rule, measure, tested, compiled=True)
 
     def _rule(self, found: str | None) -> tuple[str, Any, bool]:
         if len(self._reduced) != 1 or not self._reduced[0][0].shape.rank:

@@ -11,7 +11,7 @@ from anybatch.cli import app
 from anybatch.doctor.noise import noise_of
 from anybatch.doctor.sweep.judgement import recommended
 from anybatch.doctor.sweep.memory import told
-from anybatch.doctor.sweep.trials import Trial, batched
+from anybatch.doctor.sweep.trials import Trial, batched, repeated
 
 BUILD = """
 import keras
@@ -94,8 +94,86 @@ def test_memory_against_data_size_is_told_in_every_form(wide, tmp_path):
 
 def test_a_stream_with_a_batch_of_its_own_is_batched_anew():
     stream = ab.from_arrays({"x": np.arange(100)}).batch(7).map(lambda batch: batch["x"])
-    assert [len(one) for one in batched(stream, 50, 20)] == [20, 20, 20]
+    assert [len(one) for one in batched(stream, 50, 20)] == [20, 20, 10]
     assert [len(one["x"]) for one in batched(ab.from_arrays({"x": np.arange(100)}), 50, 20)] == [20, 20, 10]
+
+
+def test_more_samples_than_the_data_has_are_trained_on_in_several_epochs(built):
+    import keras
+
+    data = built()[1]
+    keras.utils.set_random_seed(3)
+    weights = built()[0].get_weights()
+
+    def build():
+        model = built()[0]
+        model.set_weights(weights)
+        return model
+
+    (trial,) = ab.sweep(build, data, [64], samples=3 * 512).trials
+    model = build()
+    ab.fit(model, data.batch(64), epochs=3, verbose=0)
+    assert trial.updates == int(model.optimizer.iterations) == 24
+    assert trial.loss == pytest.approx(ab.evaluate(model, data.batch(64), verbose=0), rel=1e-4)
+
+
+def epochs_of(values, length):
+    return [list(values[at : at + length]) for at in range(0, len(values), length)]
+
+
+@pytest.mark.parametrize("own_batch", [lambda stream: stream, lambda stream: stream.batch(7).repeat()])
+def test_repeated_data_has_exactly_so_many_samples_and_every_epoch_its_own_order(own_batch):
+    stream = own_batch(ab.from_arrays(np.arange(30)).shuffle(seed=1))
+    batches = list(repeated(stream, 100, 16))
+    assert (
+        [len(one) for one in batches] == [16] * 6 + [4] == [16] * (len(repeated(stream, 100, 16)) - 1) + [4]
+    )
+    first, second, third, rest = epochs_of(np.concatenate(batches), 30)
+    assert sorted(first) == sorted(second) == sorted(third) == list(range(30))
+    assert first != second != third
+    assert len(set(rest)) == 10
+
+
+def test_data_of_unknown_length_is_repeated_too():
+    even = ab.from_arrays(np.arange(30)).filter(lambda one: one % 2 == 0)
+    assert [len(one) for one in repeated(even, 40, 16)] == [16, 16, 8]
+
+
+def test_a_choice_among_batches_is_refused_as_a_sweep_changes_them():
+    with pytest.raises(ValueError, match=r"`take\(3\)` behind batch .* put it before batch"):
+        repeated(ab.from_arrays(np.arange(30)).batch(5).take(3), 20, 10)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"batch_sizes": 10}, "batch_sizes is 10; give a list of sizes"),
+        ({"batch_sizes": "10,20"}, "batch_sizes is '10,20'; give a list"),
+        ({"batch_sizes": []}, "batch_sizes names no size"),
+        ({"batch_sizes": [8, 0]}, "a size of batch_sizes is 0; it is a whole number from 1 on"),
+        ({"batch_sizes": [2.5]}, "a size of batch_sizes is 2.5"),
+        ({"samples": 0}, "samples is 0"),
+        ({"samples": "many"}, "samples is 'many'"),
+        ({"data_sizes": 5}, "data_sizes is 5; give a list of sizes"),
+        ({"data": np.ones((4, 2))}, "data is a ndarray; give a stream of"),
+        ({"data": {"x": np.ones(4)}}, "data is a dict; give a stream of"),
+        ({"data": ab.from_arrays({"x": np.ones(4)})}, r"an element of data is a dict; \(x, y\) is needed"),
+        ({"data": (np.ones(4),)}, r"an element of data is a tuple of 1; \(x, y\) is needed"),
+        ({"data": (np.ones(0), np.ones(0))}, "data has 0 records"),
+        ({"validation": np.ones(4)}, "validation is a ndarray"),
+        ({"build_model": None}, "build_model is a NoneType; give the function"),
+    ],
+)
+def test_what_makes_no_sweep_is_refused_by_name(wrong, told, built):
+    given = {"build_model": lambda: built()[0], "data": built()[1], "batch_sizes": [8], "samples": 16}
+    with pytest.raises((TypeError, ValueError), match=told):
+        ab.sweep(**{**given, **wrong})
+
+
+def test_a_model_in_place_of_the_function_that_makes_one_is_refused(built):
+    model, data = built()
+    with pytest.raises(TypeError, match="build_model is a Sequential; give the function that returns"):
+        ab.sweep(model, data, [8], samples=16)
 
 
 def trial(size, speed, loss):

@@ -26,7 +26,9 @@ def sweep(
     ],
     *,
     batch_sizes: Annotated[str, typer.Option(metavar="N,N,…", help="The sizes to compare.")] = "32,128,512",
-    samples: Annotated[int, typer.Option(min=1, help="How many samples each size trains on.")] = 10_000,
+    samples: Annotated[
+        int, typer.Option(min=1, help="How many samples each size trains on, of several epochs if need be.")
+    ] = 10_000,
     data_sizes: Annotated[
         str,
         typer.Option(

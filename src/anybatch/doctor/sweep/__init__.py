@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isfinite
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 from anybatch.doctor.sweep.judgement import recommended
 from anybatch.doctor.sweep.memory import MemoryTrial, memory_trials
 from anybatch.doctor.sweep.trials import Trial, trials
+from anybatch.stream.numbers import whole_number
 from anybatch.units import size
 
 __all__ = ["MemoryTrial", "Sweep", "Trial", "sweep"]
@@ -111,9 +112,10 @@ def sweep(
     """Train a fresh model at each batch size over the same number of samples, and compare.
 
     `build_model` returns a compiled model; all start from the weights of the first. `data` and `validation`
-    are streams of `(x, y)`, whose own batch is not used, or arrays. The models are thrown away. For every one
-    of `data_sizes` the peak of an epoch over so many samples is measured as well: with anybatch, with tf.data
-    and with everything in arrays, at the recommended batch size.
+    are streams of `(x, y)`, whose own batch is not used, or arrays. Where the data has fewer than `samples`,
+    epoch follows epoch, each in its own order. The models are thrown away. For every one of `data_sizes` the
+    peak over so many samples is measured as well: with anybatch, with tf.data and with everything in arrays,
+    at the recommended batch size.
 
     >>> import keras, numpy as np
     >>> def build():
@@ -124,11 +126,30 @@ def sweep(
     >>> [trial.batch_size for trial in found.trials], [trial.updates for trial in found.trials]
     ([8, 32], [8, 2])
     """
-    sizes = [int(one) for one in batch_sizes]
-    if not sizes or min(sizes) < 1 or samples < 1:
-        raise ValueError(f"batch sizes {sizes} and {samples} samples; name at least one of each, from 1 up")
+    _refuse_a_finished_model(build_model)
+    sizes = _sizes(batch_sizes, "batch_sizes")
+    if not sizes:
+        raise ValueError("batch_sizes names no size; name at least one, such as [32, 128]")
+    data_sizes = _sizes(data_sizes, "data_sizes")
+    samples = whole_number(samples, "samples", 1)
     found = trials(build_model, data, sizes, samples=samples, validation=validation, progress=progress)
     swept = Sweep(tuple(found), samples)
     if not data_sizes:
         return swept
     return replace(swept, memory=memory_trials(build_model, data, data_sizes, batch_size=swept.recommended))
+
+
+def _refuse_a_finished_model(build_model: Any) -> None:
+    # a model can be called as well, and would complain of missing inputs
+    finished = hasattr(build_model, "fit") and not isinstance(build_model, type)
+    if finished or not callable(build_model):
+        told = f"build_model is a {type(build_model).__name__}"
+        raise TypeError(
+            f"{told}; give the function that returns a compiled model, as each size needs a new one"
+        )
+
+
+def _sizes(given: Any, name: str) -> list[int]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ValueError(f"{name} is {given!r}; give a list of sizes, such as [32, 128]")
+    return [whole_number(one, f"a size of {name}", 1) for one in given]

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from anybatch.doctor.sweep.trials import as_stream, batched
+from anybatch.doctor.sweep.trials import as_stream, repeated
 from anybatch.memory import PeakWatch, give_back_freed
 from anybatch.stream import Stream
 from anybatch.stream.structure import joined
@@ -30,7 +30,7 @@ def memory_trials(
 
     A first epoch that nobody measures makes what every way needs once: traces, thread pools, slots.
     """
-    stream, model = as_stream(data), build_model()
+    stream, model = as_stream(data, "data"), build_model()
     _with_anybatch(model, stream, batch_size, batch_size)
     return tuple(
         MemoryTrial(way, samples, _peak(feed, model, stream, samples, batch_size))
@@ -47,19 +47,19 @@ def _peak(feed: Callable[..., None], model: Any, stream: Stream, samples: int, b
 
 
 def _with_arrays(model: Any, stream: Stream, samples: int, batch_size: int) -> None:
-    x, y = joined(list(batched(stream, samples, batch_size)))[:2]
+    x, y = joined(list(repeated(stream, samples, batch_size)))[:2]
     model.fit(x, y, batch_size=batch_size, verbose=0)
 
 
 def _with_tf_data(model: Any, stream: Stream, samples: int, batch_size: int) -> None:
-    records = batched(stream, samples, batch_size).to_tf().unbatch()
+    records = repeated(stream, samples, batch_size).to_tf().unbatch()
     model.fit(records.shuffle(_BUFFER).batch(batch_size).prefetch(-1), verbose=0)
 
 
 def _with_anybatch(model: Any, stream: Stream, samples: int, batch_size: int) -> None:
     from anybatch.train import fit
 
-    fit(model, batched(stream, samples, batch_size), verbose=0)
+    fit(model, repeated(stream, samples, batch_size), verbose=0)
 
 
 WAYS = {

@@ -1,6 +1,7 @@
 """Planted faults are found with their code and place; clean data raises nothing above a note."""
 
 import json
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from random import Random
@@ -116,6 +117,43 @@ def test_a_stream_that_shuffles_makes_sorted_data_a_note(tmp_path):
 def test_a_stream_of_arrays_is_refused_with_the_way_out():
     with pytest.raises(TypeError, match=r"ab\.read"):
         diagnose(ab.from_arrays([1, 2, 3]))
+
+
+def test_a_misspelt_label_is_refused_with_the_features_there_are(tmp_path):
+    paths = pictures().write(tmp_path)
+    with pytest.raises(
+        ValueError, match=r"no feature `labl` in the 600 records .* there are image, label, x;"
+    ):
+        diagnose(paths, label="labl")
+    assert diagnose(paths, label="label").facts.label == "label"
+
+
+def test_a_label_of_files_that_hold_nothing_is_no_complaint_of_its_own(tmp_path):
+    (tmp_path / "empty.tfrecord").touch()
+    assert of_code(diagnose([str(tmp_path / "empty.tfrecord")], label="label"), "AB103")
+
+
+def test_held_out_records_need_no_label(tmp_path):
+    plan = pictures(1)
+    held_out = [{name: one[name] for name in ("image", "x")} for one in pictures(2).records]
+    assert not above_note(diagnose(replace(plan, held_out=held_out).write(tmp_path), label="label"))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"label": 3}, "label is 3; it is the name of a feature"),
+        ({"label": ""}, "label is ''; it is the name of a feature"),
+        ({"batch_size": 0}, "batch_size is 0; it is a whole number from 1 on"),
+        ({"batch_size": "many"}, "batch_size is 'many'"),
+        ({"batch_size": 2.5}, "batch_size is 2.5"),
+        ({"shuffle_buffer": -1}, "shuffle_buffer is -1"),
+        ({"steps_per_epoch": 0}, "steps_per_epoch is 0"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused_by_name(tmp_path, wrong, told):
+    with pytest.raises(ValueError, match=told):
+        diagnose(pictures().write(tmp_path), **wrong)
 
 
 def test_a_sample_finds_what_is_everywhere_and_says_how_exact_it_is(tmp_path, monkeypatch):

@@ -77,6 +77,13 @@ def test_doctor_ends_with_2_where_there_is_nothing(tmp_path):
     assert "0 files" in result.stderr
 
 
+def test_doctor_ends_with_2_on_a_label_that_no_record_has(tmp_path):
+    result = run("doctor", *pictures().write(tmp_path), "--label", "labl", "--json")
+    assert result.exit_code == 2
+    assert "there are image, label, x" in result.stderr
+    assert "no feature `labl`" in json.loads(result.stdout)["error"]
+
+
 def test_doctor_writes_the_page_and_tells_programs_everything(tmp_path):
     paths = pictures().write(tmp_path)
     result = run("doctor", *paths, "--batch-size", 5000, "--html", tmp_path / "page.html", "--json")

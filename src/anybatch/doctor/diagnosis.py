@@ -21,6 +21,7 @@ from anybatch.doctor.measure import (
 from anybatch.doctor.measure.facts import SAMPLE_BLOCK
 from anybatch.records import Each, on_threads
 from anybatch.stream import Stream
+from anybatch.stream.numbers import whole_number
 from anybatch.units import parse_size
 
 Data: TypeAlias = Stream | str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Mapping[str, Any]
@@ -127,10 +128,18 @@ def diagnose(
     ('AB301', 'the records are sorted or clustered by `label`: neighbours are alike')
     """
     first, *others = data.values() if isinstance(data, Mapping) else [data]
-    paths, asked = _asked(first, Asked(batch_size, _bytes(memory), shuffle_buffer, steps_per_epoch))
+    _refuse_no_name(label)
+    wanted = Asked(
+        _count(batch_size, "batch_size"),
+        _bytes(memory),
+        _count(shuffle_buffer, "shuffle_buffer"),
+        _count(steps_per_epoch, "steps_per_epoch"),
+    )
+    paths, asked = _asked(first, wanted)
     facts = measured(paths, label=label, everything=everything, each=each)
     if others:
-        other = measured(_paths(others[0]), label=label, everything=everything, each=each)
+        # held-out records are compared as a whole: they may well have no label
+        other = measured(_paths(others[0]), label=None, everything=everything, each=each)
         facts = replace(facts, other=other)
     if model is not None:
         tried = training_facts(model, first, asked.memory_bytes) if isinstance(first, Stream) else None
@@ -141,6 +150,15 @@ def diagnose(
 def _plan_document(facts: Facts) -> dict[str, Any] | None:
     plan = facts.training.plan if facts.training else None
     return None if plan is None else asdict(plan)
+
+
+def _refuse_no_name(label: Any) -> None:
+    if label is not None and (not isinstance(label, str) or not label):
+        raise ValueError(f"label is {label!r}; it is the name of a feature, or None and it is guessed")
+
+
+def _count(number: int | None, name: str) -> int | None:
+    return None if number is None else whole_number(number, name, 1)
 
 
 def _bytes(memory: str | int | None) -> int | None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from anybatch.doctor.measure.facts import Asked, Facts, ModelFacts, SampleFacts, ShardFacts, TrainingFacts
 from anybatch.doctor.measure.files import is_small, joined, shard_facts
-from anybatch.doctor.measure.labels import guessed_label
+from anybatch.doctor.measure.labels import NoSuchLabel, checked_label, guessed_label
 from anybatch.doctor.measure.models import model_facts
 from anybatch.doctor.measure.sample import sample_of
 from anybatch.doctor.measure.streams import NoRecordFiles, stream_facts
@@ -17,6 +17,7 @@ __all__ = [
     "Facts",
     "ModelFacts",
     "NoRecordFiles",
+    "NoSuchLabel",
     "SampleFacts",
     "ShardFacts",
     "TrainingFacts",
@@ -37,7 +38,7 @@ def measured(
     files = find_files(paths)
     whole = is_small(files) if everything is None else everything
     shards = shard_facts(files, everything=whole, each=each)
-    named = label or guessed_label(shards)
+    named = guessed_label(shards) if label is None else checked_label(label, shards)
     return Facts(
         paths=" ".join(map(shlex.quote, paths)),
         shards=shards,

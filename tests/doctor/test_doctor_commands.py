@@ -71,10 +71,18 @@ def test_doctor_ends_with_0_on_clean_data(tmp_path):
     assert "Nothing stands in the way" in result.stdout
 
 
-def test_doctor_ends_with_2_where_there_is_nothing(tmp_path):
-    result = run("doctor", f"{tmp_path}/*.tfrecord")
+@pytest.mark.parametrize("name", ["*.tfrecord", "missing.tfrecord", "no_folder/missing.tfrecord"])
+def test_doctor_ends_with_2_where_there_is_nothing(tmp_path, name):
+    result = run("doctor", *pictures().write(tmp_path / "there"), f"{tmp_path}/{name}")
     assert result.exit_code == 2
-    assert "0 files" in result.stderr
+    assert f"0 files match `{tmp_path}/{name}`" in result.stderr
+
+
+def test_doctor_finds_a_link_that_leads_nowhere(tmp_path):
+    (tmp_path / "link.tfrecord").symlink_to(tmp_path / "gone")
+    result = run("doctor", *pictures().write(tmp_path / "there"), tmp_path / "link.tfrecord", "--json")
+    assert result.exit_code == 1
+    assert "AB107" in {one["code"] for one in json.loads(result.stdout)["findings"]}
 
 
 def test_doctor_ends_with_2_on_a_label_that_no_record_has(tmp_path):

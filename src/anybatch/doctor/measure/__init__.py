@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 
 from anybatch.doctor.measure.facts import Asked, Facts, ModelFacts, SampleFacts, ShardFacts, TrainingFacts
-from anybatch.doctor.measure.files import is_small, joined, shard_facts
+from anybatch.doctor.measure.files import is_small, joined, refuse_missing, shard_facts
 from anybatch.doctor.measure.labels import NoSuchLabel, checked_label, guessed_label
 from anybatch.doctor.measure.models import model_facts
 from anybatch.doctor.measure.sample import sample_of
@@ -36,6 +36,7 @@ def measured(
     `each` says who looks into the files; the sample, which is bounded, is always read here.
     """
     files = find_files(paths)
+    refuse_missing(files)
     whole = is_small(files) if everything is None else everything
     shards = shard_facts(files, everything=whole, each=each)
     named = guessed_label(shards) if label is None else checked_label(label, shards)

@@ -5,10 +5,23 @@ from functools import partial
 from pathlib import Path
 
 from anybatch.doctor.measure.facts import ShardFacts
+from anybatch.errors import NoFiles
 from anybatch.records import Each, Inspection, Sizes, inspect, on_threads
 
 WHOLE_BYTES = 256 << 20
 """Data sets up to this size are read in full, larger ones by a sample."""
+
+
+def refuse_missing(files: Sequence[str]) -> None:
+    """Raise `NoFiles` for the first name that nothing has. What is there and cannot be read is a finding."""
+    for file in files:
+        try:
+            # of the name itself: a link to nowhere is there
+            Path(file).lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise NoFiles(file) from None
+        except OSError:
+            continue
 
 
 def is_small(files: Sequence[str]) -> bool:

@@ -1,7 +1,5 @@
 """Batches part by part: the same records, the same ends, the same places to go on from."""
 
-from itertools import islice
-
 import numpy as np
 import pytest
 from pipelines import IN_FILES, doubled, from_files, from_memory, noisy_columns, not_a_third
@@ -86,16 +84,6 @@ def test_a_state_taken_between_batches_gives_the_same_rest(stream):
         assert [plain(batch) for batch in elements] == whole[passed:]
         next(last for _, last in parts if last)
     assert batches_of(parts) == []
-
-
-def test_parts_can_become_smaller_between_batches(stream):
-    whole = [plain(batch) for batch in stream]
-    parts = stream.parts(1000)
-    first = batches_of(islice(parts, 1))
-    parts.resize(1)
-    rest = list(parts)
-    assert first + batches_of(rest) == whole
-    assert all(len(next(leaves(value))) == 1 for value, _ in rest if value is not None)
 
 
 def test_parts_of_an_epoch_are_those_of_that_epoch():

@@ -14,6 +14,7 @@ from hypothesis import assume
 import anybatch as ab
 from anybatch.records import BytesColumn, RaggedColumn, aligned_copy
 from anybatch.stream.interop import tensorflow as interop
+from anybatch.stream.structure import mapped
 from tests.stream import pipelines
 from tests.stream.stream_laws import law
 
@@ -222,6 +223,11 @@ def address(tensor):
     return np.asarray(memoryview(tensor)).ctypes.data
 
 
+def fed(elements):
+    """Yield elements as training takes them: tensors made of their columns one by one."""
+    return (mapped(interop.tensor, element) for element in elements)
+
+
 def aligned_batches(count=6, rows=300):
     return [{"x": aligned_copy(np.full((rows, 100), at, np.float32))} for at in range(count)]
 
@@ -240,7 +246,7 @@ def test_operations_on_tensors_leave_the_memory_they_share_alone():
     dataset = described.to_tf().map(lambda one: tf.nn.relu(-(one["x"] + 1.0) * 2.0))
     for _ in dataset:
         pass
-    for (one,) in interop.feed(described):
+    for one in fed(described):
         tf.exp(one["x"] * 2.0)
     assert all((one["x"] == at).all() for at, one in enumerate(batches))
 
@@ -252,7 +258,7 @@ def test_tensors_outlive_their_stream_and_no_buffer_is_used_twice(tmp_path):
     described = described.shuffle(seed=1).batch(20).limit_memory("16MiB")
     for tensors in (
         lambda epoch: islice(described.epoch(epoch).to_tf(), 25),
-        lambda epoch: (one for (one,) in interop.feed(islice(described.epoch(epoch), 25))),
+        lambda epoch: fed(islice(described.epoch(epoch), 25)),
     ):
         kept: deque = deque(maxlen=40)
         for epoch in range(6):
@@ -262,23 +268,22 @@ def test_tensors_outlive_their_stream_and_no_buffer_is_used_twice(tmp_path):
                 assert (one["x"].numpy() == rows[one["n"].numpy()]).all()
 
 
-def test_feed_shares_memory_with_aligned_columns_and_copies_the_rest():
+def test_tensors_share_memory_with_aligned_columns_and_copies_the_rest():
     aligned = aligned_copy(np.arange(6.0).reshape(2, 3))
     off = np.frombuffer(bytearray(64 + 9 * 8), np.float64, 8, 8)
     locked = aligned_copy(np.arange(4))
     locked.flags.writeable = False
     turned = np.asfortranarray(np.arange(6).reshape(2, 3))
-    (one,) = next(interop.feed([{"a": aligned, "o": off, "l": locked, "t": turned}]))
+    one = next(fed([{"a": aligned, "o": off, "l": locked, "t": turned}]))
     assert address(one["a"]) == aligned.ctypes.data
     for name, array in (("o", off), ("l", locked), ("t", turned)):
         # on memory that is not aligned this would end the process
         assert (tf.add(one[name], one[name]).numpy() == array + array).all()
 
 
-def test_feed_gives_tuples_of_every_kind_of_column(stream):
-    described = stream.batch(8).as_supervised("x", "n")
-    assert [told(one) for one in interop.feed(described)] == [told(one) for one in described]
-    assert [told(one) for (one,) in interop.feed(stream.batch(8))] == [told(one) for one in stream.batch(8)]
+def test_every_kind_of_column_becomes_a_tensor(stream):
+    for described in (stream.batch(8), stream.batch(8).as_supervised("x", "n")):
+        assert [told(one) for one in fed(described)] == [told(one) for one in described]
 
 
 @pytest.mark.parametrize("size", [1, 4])

@@ -85,7 +85,6 @@ def _judged(rank: int, orders: Orders, life: Life, journal: Journal) -> Outcome:
         curable=isinstance(decision, Restart),
         then=decision.orders if isinstance(decision, Restart) else None,
         ended=time.time(),
-        last_step=attempt.last_step,
     )
 
 

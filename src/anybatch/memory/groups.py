@@ -61,12 +61,6 @@ class Group:
         found = numbers_by_name(file).get("oom_kill")
         return self.kills() if found is None else found
 
-    def refusals(self) -> int | None:
-        """Return how often an allocation met the limit and something had to be dropped or killed for it."""
-        if self.version == 1:
-            return number_in(self.folder / "memory.failcnt")
-        return numbers_by_name(self.folder / "memory.events").get("max")
-
     def with_ancestors(self) -> Iterator["Group"]:
         """Yield this group and every one around it: each of them can refuse."""
         folder = self.folder

@@ -25,7 +25,6 @@ class Outcome:
     curable: bool = False
     then: Orders | None = None
     ended: float = 0.0
-    last_step: int = 0
 
     @property
     def finished(self) -> bool:

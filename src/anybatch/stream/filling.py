@@ -84,7 +84,7 @@ class Filling:
         with self._storage.disk_may_be_full():
             if self._structure is None:
                 self._begin(columns, chunk, rows)
-            self._append(columns, rows, loose=loose)
+            self._append(columns, loose=loose)
             self._numbers.append(chunk.numbers)
             if self._bounds is not None:
                 for bounds, count in zip(self._bounds, (rows, len(chunk.numbers)), strict=True):
@@ -144,7 +144,7 @@ class Filling:
                 self.go_to_disk()
             self._storage.check_room(predicted)
 
-    def _append(self, columns: Structure, rows: int, *, loose: bool) -> None:
+    def _append(self, columns: Structure, *, loose: bool) -> None:
         if _shape_of(columns) != self._structure:
             raise CannotStore("", "later records are made up of other columns than the first")
         for (name, column), filled in zip(named_leaves(columns), self._columns, strict=True):

@@ -41,12 +41,6 @@ class PartIterator(Resumable, Iterator[tuple[Any, bool]]):
     def _open(self, state: State) -> Iterator[Chunk]:
         return parts_of(self._stage, self._run, state, self._most)
 
-    def resize(self, most: int) -> None:
-        """Make the parts of the batches that follow no larger than this. Only between batches."""
-        if most != self._most:
-            self._stop()
-            self._most = most
-
 
 def parts_of(stage: Stage, run: Run, state: State, most: int) -> Iterator[Chunk]:
     """Yield the parts of a stage's batches, none of more than `most` records."""

@@ -69,7 +69,7 @@ def _adds(node: ast.AST) -> bool:
     return False
 
 
-def is_divided(script: Script, accumulation: Accumulation) -> bool:
+def is_divided(accumulation: Accumulation) -> bool:
     """Whether the loss, the gradients or their sum is scaled anywhere, or the loss is a sum by itself."""
     gradient = accumulation.gradient
     if "reduce_sum" in ast.unparse(gradient.loss) or _scales(beside_model(gradient)):

@@ -114,7 +114,6 @@ class ModelFacts:
     units: int | None = None
     """How many values it gives per record."""
     loss: str = ""
-    parameters: int = 0
 
 
 @dataclass(frozen=True, slots=True)

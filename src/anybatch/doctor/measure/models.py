@@ -1,13 +1,12 @@
 """What a Keras model shows of itself, read from its attributes: no framework is imported for it."""
 
-from math import prod
 from typing import Any
 
 from anybatch.doctor.measure.facts import ModelFacts
 
 
 def model_facts(model: Any) -> ModelFacts:
-    """Return the layers, shapes and size of a built model; what it does not show is left out."""
+    """Return the layers, shapes and loss of a built model; what it does not show is left out."""
     layers = tuple(type(layer).__name__ for layer in _flattened(model))
     output = _shape(getattr(model, "outputs", None))
     return ModelFacts(
@@ -15,7 +14,6 @@ def model_facts(model: Any) -> ModelFacts:
         inputs=tuple(tuple(one.shape[1:]) for one in getattr(model, "inputs", None) or ()),
         units=output[-1] if output else None,
         loss=_loss(model),
-        parameters=sum(prod(one.shape) for one in getattr(model, "weights", ())),
     )
 
 

@@ -50,13 +50,6 @@ class ShapeDiffers(AnybatchError, ValueError):
         )
 
 
-def feed(elements: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield the elements of a stream as tuples of tensors, which share the memory of dense columns."""
-    for element in elements:
-        tensors = mapped(tensor, element)
-        yield tensors if isinstance(tensors, tuple) else (tensors,)
-
-
 def tensor(leaf: Any) -> Any:
     """Return a column as a tensor. Only what is not aligned, or read-only, is copied."""
     if isinstance(leaf, RaggedColumn):

@@ -7,11 +7,16 @@ import anybatch as ab
 
 BUILD = """
 import keras
+import numpy as np
+import anybatch as ab
 
 def build():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     return model
+
+def both():
+    return build(), ab.from_arrays((np.ones((8, 4)), np.ones(8))).batch(4)
 """
 
 
@@ -45,6 +50,19 @@ def test_plan_says_which_feature_is_missing(anybatch, table):
     run = anybatch("plan", f"{table}/model.py:build", f"{table}/table*", "--label", "class")
     assert run.code == 2
     assert "no feature 'class'; there are" in run.err
+
+
+def test_plan_refuses_paths_that_it_would_not_read(anybatch, table):
+    run = anybatch("plan", f"{table}/model.py:both", f"{table}/missing")
+    assert run.code == 2
+    assert f"returned a stream, so that `{table}/missing` would not be read" in run.complaint
+
+
+def test_plan_says_which_feature_a_model_cannot_take(anybatch, table):
+    ab.write(table / "raw.tfrecord", [{"image": b"raw", "label": 1}])
+    run = anybatch("plan", f"{table}/model.py:build", f"{table}/raw.tfrecord")
+    assert run.code == 2
+    assert "feature 'image' holds bytes, and a model takes numbers; return (model, stream)" in run.complaint
 
 
 def test_the_demo_overwrites_nothing(anybatch, tmp_path):

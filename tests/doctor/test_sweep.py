@@ -155,13 +155,13 @@ def test_a_choice_among_batches_is_refused_as_a_sweep_changes_them():
         ({"samples": 0}, "samples is 0"),
         ({"samples": "many"}, "samples is 'many'"),
         ({"data_sizes": 5}, "data_sizes is 5; give a list of sizes"),
-        ({"data": np.ones((4, 2))}, "data is a ndarray; give a stream of"),
-        ({"data": {"x": np.ones(4)}}, "data is a dict; give a stream of"),
+        ({"data": np.ones((4, 2))}, "data is of type ndarray; give a stream of"),
+        ({"data": {"x": np.ones(4)}}, "data is of type dict; give a stream of"),
         ({"data": ab.from_arrays({"x": np.ones(4)})}, r"an element of data is a dict; \(x, y\) is needed"),
         ({"data": (np.ones(4),)}, r"an element of data is a tuple of 1; \(x, y\) is needed"),
         ({"data": (np.ones(0), np.ones(0))}, "data has 0 records"),
-        ({"validation": np.ones(4)}, "validation is a ndarray"),
-        ({"build_model": None}, "build_model is a NoneType; give the function"),
+        ({"validation": np.ones(4)}, "validation is of type ndarray"),
+        ({"build_model": None}, "build_model is of type NoneType; give the function"),
     ],
 )
 def test_what_makes_no_sweep_is_refused_by_name(wrong, told, built):
@@ -172,7 +172,7 @@ def test_what_makes_no_sweep_is_refused_by_name(wrong, told, built):
 
 def test_a_model_in_place_of_the_function_that_makes_one_is_refused(built):
     model, data = built()
-    with pytest.raises(TypeError, match="build_model is a Sequential; give the function that returns"):
+    with pytest.raises(TypeError, match="build_model is of type Sequential; give the function that returns"):
         ab.sweep(model, data, [8], samples=16)
 
 

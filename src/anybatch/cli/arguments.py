@@ -1,5 +1,7 @@
 """Arguments that several commands have in common."""
 
+import errno
+import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -34,6 +36,24 @@ def existing(script: str) -> str:
     """Return a script that can be read; else the system's own error names it."""
     with Path(script).open("rb"):
         return script
+
+
+def writable(file: str | None) -> str | None:
+    """Return a file that can be written, before work is done for it; else an error of the system names it."""
+    if file is None:
+        return None
+    folder = Path(file).parent
+    if Path(file).is_dir():
+        raise _of_the_system(errno.EISDIR, file)
+    if not folder.is_dir():
+        raise _of_the_system(errno.ENOTDIR if folder.exists() else errno.ENOENT, str(folder))
+    if not os.access(file if Path(file).exists() else folder, os.W_OK):
+        raise _of_the_system(errno.EACCES, file)
+    return file
+
+
+def _of_the_system(number: int, file: str) -> OSError:
+    return OSError(number, os.strerror(number), file)
 
 
 class EngineName(StrEnum):

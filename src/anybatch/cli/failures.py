@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable
 from functools import wraps
+from traceback import walk_tb
 from typing import ParamSpec
 
 import typer
@@ -31,7 +32,7 @@ def reported(command: Callable[Given, int]) -> Callable[Given, None]:
         except BrokenPipeError:
             # whoever read our output has had enough of it: the framework ends us quietly
             raise
-        except (AnybatchError, OSError, ValueError) as error:
+        except Exception as error:  # noqa: BLE001 - a traceback helps nobody on a command line
             text = explained(error)
             complain(text)
             if kwargs.get("as_json"):
@@ -62,7 +63,16 @@ def explained(error: Exception) -> str:
             return str(error)
         case OSError():
             return _of_the_system(error)
-    return str(error)
+        case ValueError() if str(error):
+            return str(error)
+    return _unforeseen(error)
+
+
+def _unforeseen(error: Exception) -> str:
+    """Return an error of which nobody has thought: what it is, and the line that raised it."""
+    told = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    frames = list(walk_tb(error.__traceback__))
+    return f"{told} (line {frames[-1][1]} of `{frames[-1][0].f_code.co_filename}`)" if frames else told
 
 
 def _of_the_system(error: OSError) -> str:

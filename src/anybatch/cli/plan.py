@@ -37,10 +37,12 @@ def plan(
     Exit code: 0 it fits, 2 it does not, or could not be tried.
     """
     import anybatch as ab
-    from anybatch.cli.models import called
+    from anybatch.cli.models import built_pair
 
-    made = called(built)
-    model, stream = made if isinstance(made, tuple) else (made, None)
+    model, stream = built_pair(built)
+    if stream is not None and paths:
+        unused = f"`{built}` returned a stream, so that `{' '.join(paths)}` would not be read"
+        raise ValueError(f"{unused}; leave PATHS out, or return the model alone")
     data = _stream(paths, label, batch_size) if stream is None else stream
     found = ab.plan(model, data, batch_size=None if stream is None else batch_size, memory=memory)
     if as_json:
@@ -59,6 +61,10 @@ def _stream(paths: list[str] | None, label: str, batch_size: int | None) -> Any:
     features = ab.infer_features(paths)
     if label not in features:
         raise ValueError(f"no feature {label!r}; there are {', '.join(features)}; say which with --label")
+    undecoded = [name for name, feature in features.items() if isinstance(feature, ab.Bytes)]
+    if undecoded:
+        told = f"feature {undecoded[0]!r} holds bytes, and a model takes numbers"
+        raise ValueError(f"{told}; return (model, stream), with a stream that decodes it")
     inputs = [name for name in features if name != label]
     x = inputs[0] if len(inputs) == 1 else {name: name for name in inputs}
     return ab.read(paths, features).batch(batch_size or 32).as_supervised(x, label)

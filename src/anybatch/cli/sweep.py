@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anybatch.cli.arguments import JsonOption
+from anybatch.cli.arguments import JsonOption, writable
 from anybatch.cli.failures import FINE, complain, reported
 from anybatch.cli.report import print_json, print_table, say
 
@@ -46,15 +46,15 @@ def sweep(
 
     Exit code: 0 done, 2 could not do it.
     """
-    from anybatch.cli.models import called
+    from anybatch.cli.models import built_model
     from anybatch.doctor import sweep as compare
     from anybatch.doctor.sweep import HEADERS, MEMORY_HEADERS
 
-    _, data = _pair(called(built), built)
+    html, sizes = writable(html), _sizes(batch_sizes)
     found = compare(
-        lambda: _pair(called(built), built)[0],
-        data,
-        _sizes(batch_sizes),
+        lambda: built_model(built),
+        _stream(built),
+        sizes,
         samples=samples,
         data_sizes=_sizes(data_sizes) if data_sizes else (),
         progress=None if as_json else _tell,
@@ -72,10 +72,13 @@ def sweep(
     return FINE
 
 
-def _pair(made: Any, named: str) -> tuple[Any, Any]:
-    if not isinstance(made, tuple) or len(made) != 2:
-        raise ValueError(f"`{named}` returned {type(made).__name__}; sweep needs (model, stream)")
-    return made
+def _stream(built: str) -> Any:
+    from anybatch.cli.models import built_pair
+
+    model, stream = built_pair(built)
+    if stream is None:
+        raise ValueError(f"`{built}` returned a {type(model).__name__} alone; sweep needs (model, stream)")
+    return stream
 
 
 def _sizes(text: str) -> list[int]:

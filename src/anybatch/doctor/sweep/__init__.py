@@ -143,7 +143,7 @@ def _refuse_a_finished_model(build_model: Any) -> None:
     # a model can be called as well, and would complain of missing inputs
     finished = hasattr(build_model, "fit") and not isinstance(build_model, type)
     if finished or not callable(build_model):
-        told = f"build_model is a {type(build_model).__name__}"
+        told = f"build_model is of type {type(build_model).__name__}"
         raise TypeError(
             f"{told}; give the function that returns a compiled model, as each size needs a new one"
         )

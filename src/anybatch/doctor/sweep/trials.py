@@ -61,7 +61,9 @@ def trials(
 def as_stream(data: Any, name: str) -> Stream:
     """Return the data as a stream of `(x, y)`; what is none is refused by name."""
     if not isinstance(data, Stream | tuple | list):
-        raise TypeError(f"{name} is a {type(data).__name__}; give a stream of (x, y), or the arrays (x, y)")
+        raise ValueError(
+            f"{name} is of type {type(data).__name__}; give a stream of (x, y), or the arrays (x, y)"
+        )
     stream = data if isinstance(data, Stream) else from_arrays(tuple(data))
     first = next(iter(stream if _own_batch(stream._stage) else stream.take(1).batch(1)), None)  # noqa: SLF001
     if first is None:

@@ -276,3 +276,30 @@ def test_a_continued_run_that_is_interrupted_leaves_the_model_ready_for_another(
     with pytest.raises(Interrupted):
         ab.fit(continued, stream(), epochs=6, verbose=0, checkpoint=tmp_path, callbacks=[interrupting(0)])
     assert ab.fit(continued, stream(), epochs=3, verbose=0).epoch == [0, 1, 2]
+
+
+def test_a_model_of_the_same_weights_is_another_one_if_it_computes_something_else(tmp_path):
+    import keras
+
+    from tests.checkpoint.trained import arrays
+
+    def model(activation, loss):
+        made = keras.Sequential([keras.Input((8,)), keras.layers.Dense(4, activation), keras.layers.Dense(1)])
+        made.compile("sgd", loss)
+        return made
+
+    x, y = arrays()
+    options = {"verbose": 0, "checkpoint": tmp_path}
+    ab.fit(model("tanh", "mse"), x, y, **options)
+    assert ab.fit(model("tanh", "mse"), x, y, **options).epoch == [0]
+    for changed in (model("relu", "mse"), model("tanh", "mae")):
+        with pytest.raises(ChangedSince, match=r"^the model changed"):
+            ab.fit(changed, x, y, **options)
+
+
+def test_a_file_is_no_folder_for_states(tmp_path):
+    from tests.checkpoint.trained import model, stream
+
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="names a folder"):
+        ab.fit(model(), stream(), verbose=0, checkpoint=tmp_path / "file")

@@ -42,6 +42,9 @@ def check_exact(model: Any, batch: Any, *, parts: int = 3) -> Exactness:
     """
     backend = backend_of(model)
     backend.check_model(model, None)
+    if not isinstance(batch, tuple):
+        kind = type(batch).__name__
+        raise TypeError(f"batch is a {kind}; give (x, y) of some rows, as with next(iter(stream.batch(64)))")
     batch = backend.as_keras_casts(batch)
     backend.build(model, batch)
     rows = backend.row_count(batch)

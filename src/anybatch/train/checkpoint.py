@@ -4,6 +4,7 @@ A state is two files: `state-000007.safetensors` holds arrays by name, `state-00
 the arrays' checksum. A state exists once its JSON does; a damaged one is passed over for the one before.
 """
 
+import errno
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -74,7 +75,11 @@ class Checkpoint:
     ) -> "Checkpoint":
         """Take a folder, made if need be. `resume=False` removes the states in it."""
         opened = cls(Path(folder), identity, disk, clock)
-        opened._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            opened._folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            text = "a file is there, and checkpoint= names a folder"
+            raise NotADirectoryError(errno.ENOTDIR, text, str(folder)) from None
         try:
             opened._held.enter_context(alone_in(opened._folder))
         except Occupied:

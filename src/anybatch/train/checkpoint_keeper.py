@@ -151,7 +151,10 @@ class Watching:
         self._session = session
         self._model = keeper.model
         self._heart = Heartbeat.of_this_process()
+        session.transaction.alive = self._beat
         self._offset = keeper.batches_done
+        self._awaited = False
+        """Whether silence would be taken for a hang."""
         self._epoch = 0
         self._step = 0 if keeper.state is None else keeper.state.step
 
@@ -170,7 +173,8 @@ class Watching:
             restore_random(state.facts["random"])
             stopped = state.facts["stopped"]
             self._model._initial_epoch = self._keeper.epochs_wanted if stopped else state.facts["epoch"]  # noqa: SLF001
-        self._beat(now=True)
+        # the first update is traced, perhaps compiled, and nobody knows how long that takes
+        self._beat(training=False, now=True)
 
     def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
         self._epoch = epoch
@@ -188,7 +192,7 @@ class Watching:
         done = batch + self._offset + 1
         self._callbacks.on_train_batch_end(done - 1, logs)
         self._step += self._model.steps_per_execution
-        self._beat()
+        self._beat(now=not self._awaited)
         # behind the last batch the epoch is not over: validation and callbacks come first
         if self._keeper.due() and done != self._keeper.source.num_batches:
             self._save(self._epoch, done)
@@ -198,6 +202,8 @@ class Watching:
         self._beat()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        # what callbacks do here may take any time
+        self._beat(training=False, now=True)
         self._callbacks.on_epoch_end(epoch, logs)
         self._offset = 0
         self._epoch = epoch + 1
@@ -242,8 +248,9 @@ class Watching:
         return self._session.transaction.size.now or batch_size
 
     def _beat(self, *, training: bool = True, now: bool = False) -> None:
-        if not now and not self._heart.due():
+        if not self._heart.heard or not (now or self._heart.due()):
             return
+        self._awaited = training
         batch_size = self._keeper.source.batch_size or 0
         pulse = Pulse(
             step=self._step,

@@ -1,5 +1,6 @@
 """A Keras model's variables as arrays by name, without naming the framework they live in."""
 
+import json
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import Any
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from anybatch.train.backends import backend_of
 from anybatch.train.checkpoint_arrays import in_pieces
+from anybatch.train.model_config import layers_of, named
 
 PIECE_BYTES = 8 << 20
 
@@ -47,7 +49,7 @@ def restore_model(model: Any, arrays: Mapping[str, NDArray[Any]], *, only: str =
 
 
 def model_identity(model: Any) -> str:
-    """Return what has to be the same for arrays to fit a model: its variables' names, shapes and types."""
+    """Return what has to be the same for training to go on: layers and their settings, variables and loss."""
     trainable = {id(variable) for variable in model.trainable_variables}
     told = [
         f"{_plain(variable.path)} {tuple(variable.shape)} {variable.dtype} {id(variable) in trainable}"
@@ -55,8 +57,16 @@ def model_identity(model: Any) -> str:
         if "seed_generator" not in variable.path
     ]
     weights = sum(int(np.prod(variable.shape)) for variable in model.trainable_variables)
-    digest = sha256("\n".join(told).encode()).hexdigest()[:8]
-    return f"{weights:,} weights in {len(told)} variables ({digest}) with {type(model.optimizer).__name__}"
+    optimizer, loss = type(model.optimizer).__name__, named(model.loss)
+    variables, layers = _digest(told), _digest(layers_of(model))
+    return (
+        f"{weights:,} weights in {len(told)} variables ({variables}) of layers ({layers}) "
+        f"with {optimizer} and loss {loss}"
+    )
+
+
+def _digest(told: Any) -> str:
+    return sha256(json.dumps(told).encode()).hexdigest()[:8]
 
 
 def _named(model: Any) -> Iterator[tuple[str, Any]]:

@@ -17,7 +17,8 @@ class Epochs:
 
     def __init__(self, source: Source, steps: int | None) -> None:
         self._source = source
-        self._steps = steps
+        # none is no number of steps: as Keras takes it
+        self._steps = steps or None
         self._open: Batches | None = None
         self._passes = 0
         self._known = source.num_batches
@@ -42,12 +43,21 @@ class Epochs:
 
     def _some(self, steps: int, most: int | None) -> Iterator[Iterator[Part]]:
         for seen in range(steps):
-            if self._open is None:
-                self._open = self._source.open(self._passes, most)
-                self._passes += 1
-            batch = next(self._open, None)
+            batch = self._next(most)
+            if batch is None and not seen:
+                # the last epoch ended where the data does
+                batch = self._next(most)
             if batch is None:
-                self._open = None
                 warnings.warn(_RAN_OUT.format(seen=seen, wanted=steps), AnybatchWarning, stacklevel=2)
                 return
             yield batch
+
+    def _next(self, most: int | None) -> Iterator[Part] | None:
+        """Return the next batch of the pass, or of a new one if none is open; None where it ends."""
+        if self._open is None:
+            self._open = self._source.open(self._passes, most)
+            self._passes += 1
+        batch = next(self._open, None)
+        if batch is None:
+            self._open = None
+        return batch

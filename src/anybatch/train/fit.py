@@ -10,6 +10,7 @@ from anybatch.train.epochs import Epochs
 from anybatch.train.gauge import Gauge
 from anybatch.train.inputs import Source, StreamSource
 from anybatch.train.plan import first_plan, memories_of, spare_bytes
+from anybatch.train.plan_forward import rows_at_once
 from anybatch.train.routes import planned
 from anybatch.train.session import Session
 
@@ -102,8 +103,8 @@ def fit(
         verbose=verbose,
         epochs=epochs,
         steps=training.length,
-        gauge=gauge,
     )
+    backend.show(gauge, callbacks)
     callbacks = keeper.watching(callbacks, session)
     wanted = range(initial_epoch, epochs)
     _train(session, training, wanted, callbacks, source.batch_size, validation=validation, company=company)
@@ -166,7 +167,7 @@ class _Validation:
             size = _unless_batched(x, batch_size)
             there = opened(session.backend, x, y, sample_weight, batch_size=size, steps=steps)
             self._source = company.source(there)
-            self._epochs = Epochs(self._source, steps)
+            self._steps = steps
 
     def logs(self, epoch: int, callbacks: Any) -> dict[str, Any]:
         """Evaluate if that is due behind this epoch, and return the logs."""
@@ -174,7 +175,9 @@ class _Validation:
             self._session.model, epoch, self._frequency
         ):
             return {}
-        found = self._session.test(self._epochs, callbacks, self._source.batch_size)
+        # from the beginning every time, or epochs could not be compared
+        epochs = Epochs(self._source, self._steps)
+        found = self._session.test(epochs, callbacks, self._source.batch_size)
         return {f"val_{name}": value for name, value in found.items()}
 
 
@@ -213,8 +216,7 @@ def evaluate(
     backend = backend_of(model)
     backend.check_model(model, batch_size)
     source = opened(backend, x, y, sample_weight, batch_size=batch_size, steps=steps)
-    wanted = planned(source, micro_batch_size, memory, device_memory).micro_batch_size
-    session = Session(model, wanted, source)
+    session = Session(model, rows_at_once(model, source, micro_batch_size, memory, device_memory), source)
     epochs = Epochs(source, steps)
     callbacks = backend.callback_list(
         model, callbacks, add_progbar=verbose != 0, verbose=verbose, epochs=1, steps=epochs.length
@@ -245,7 +247,7 @@ def predict(
     backend = backend_of(model)
     backend.accept_uncompiled(model)
     source = opened(backend, x, None, None, batch_size=batch_size, steps=steps)
-    session = Session(model, planned(source, micro_batch_size, memory, device_memory).micro_batch_size)
+    session = Session(model, rows_at_once(model, source, micro_batch_size, memory, device_memory))
     epochs = Epochs(source, steps)
     callbacks = backend.callback_list(
         model, callbacks, add_progbar=verbose != 0, verbose=verbose, epochs=1, steps=epochs.length

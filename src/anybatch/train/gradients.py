@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from anybatch.train.backends import loaded_backend
+from anybatch.train.routes import wanted_part
 from anybatch.train.transaction import Columns, PartSize, in_pieces
 
 
 def gradients(
     loss_fn: Callable[..., Any],
-    variables: Sequence[Any],
+    variables: Any,
     batch: Any,
     *,
     reduction: str,
@@ -18,8 +19,8 @@ def gradients(
     """Return `(gradients, loss)` of a whole batch, computed in parts of `micro_batch_size` rows.
 
     `loss_fn(*part)` returns one number for some rows of the batch, and `reduction` says which: their "mean"
-    or their "sum". With "auto" the batch is tried whole first; where memory runs out, what is left goes on in
-    smaller parts. Layers that mix samples, and random ones, see parts and not the batch.
+    or their "sum"; `variables` is a list. With "auto" the batch is tried whole first; where memory runs out,
+    what is left goes on in smaller parts. Layers that mix samples, and random ones, see parts alone.
 
     >>> import keras, tensorflow as tf
     >>> weight = keras.Variable(2.0)
@@ -34,8 +35,10 @@ def gradients(
         raise ValueError(f'reduction={reduction!r}; the loss of several rows is their "mean" or their "sum"')
     backend = loaded_backend()
     batch = batch if isinstance(batch, tuple) else tuple(batch) if isinstance(batch, list) else (batch,)
+    if not isinstance(variables, Sequence) or not variables:
+        raise TypeError(f"variables is a {type(variables).__name__}; give a list of at least one variable")
     rows = backend.row_count(batch)
-    size = PartSize(None if micro_batch_size == "auto" else int(micro_batch_size))
+    size = PartSize(wanted_part(micro_batch_size, rows))
     parts = backend.LossParts(loss_fn, list(variables))
     columns = Columns(backend.row_count, backend.rows_between, backend.tensors)
 

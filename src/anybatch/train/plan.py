@@ -11,7 +11,6 @@ from anybatch.memory import (
     keep_freed_blocks,
     make_peaks_predictable,
 )
-from anybatch.stream import Stream
 from anybatch.stream.limits import limit_of as stream_limit
 from anybatch.train.backends import backend_of
 from anybatch.train.inputs import FirstBatch, Source, StreamSource
@@ -59,8 +58,7 @@ def plan(
     backend.check_model(model, batch_size)
     x, y, weights = backend.unpacked(data) if isinstance(data, tuple) else (data, None, None)
     source = opened(backend, x, y, weights, batch_size=batch_size, steps=None)
-    again = isinstance(x, Stream) or y is not None
-    return measured(model, source, limit_of(memory), device_memory, again=again)
+    return measured(model, _probed_with(model, source), limit_of(memory), device_memory)
 
 
 def first_plan(
@@ -78,10 +76,15 @@ def first_plan(
     limit: str | int | None = memory if memory is not None else (orders or Orders()).limit_bytes
     if limit is None and device_memory is None and not _is_doubtful(model, source):
         return told
-    if not isinstance(source, StreamSource):
-        # batches of a dataset come whole, and a second first one may take long to come
-        source = FirstBatch(source, backend_of(model).row_count)
-    return measured(model, source, limit_of(limit), device_memory)
+    return measured(model, _probed_with(model, source), limit_of(limit), device_memory)
+
+
+def _probed_with(model: Any, source: Source) -> Source:
+    """Return what probes are made with."""
+    if isinstance(source, StreamSource) or not source.repeatable or source.num_batches == 0:
+        return source
+    # batches of a dataset come whole, and a second first one may take long to come
+    return FirstBatch(source, backend_of(model).row_count)
 
 
 def _is_doubtful(model: Any, source: Source) -> bool:
@@ -104,8 +107,8 @@ def memories_of(model: Any, memory: Any, device_memory: Any) -> list[Memory]:
 def limit_of(memory: str | int | None) -> int:
     """Return what the process may hold: as told, never more than container and machine allow."""
     orders = received_orders()
-    bounds = [allowance().limit_bytes, orders and orders.limit_bytes, memory and parse_size(memory)]
-    return min(bound for bound in bounds if bound)
+    bounds = [orders and orders.limit_bytes, None if memory is None else parse_size(memory)]
+    return min([allowance().limit_bytes, *(bound for bound in bounds if bound)])
 
 
 def spare_bytes(planned: Plan) -> int:
@@ -115,28 +118,26 @@ def spare_bytes(planned: Plan) -> int:
     return max(0, planned.limit_bytes - round(planned.predicted_peak_bytes * KEPT_FACTOR))
 
 
-def measured(
-    model: Any, source: Source, limit_bytes: int, device_memory: Any = None, *, again: bool = True
-) -> Plan:
-    """Return the plan for batches of a source. `again`: they can be read more than once."""
+def measured(model: Any, source: Source, limit_bytes: int, device_memory: Any = None) -> Plan:
+    """Return the plan for batches of a source."""
     make_peaks_predictable()
     devices = device_memories(model, device_memory)
-    on_host = _within(model, source, HostMemory(limit_bytes), again=again)
-    on_devices = [_on(memory.name, _within(model, source, memory, again=again)) for memory in devices]
+    on_host = _within(model, source, HostMemory(limit_bytes))
+    on_devices = [_on(memory.name, _within(model, source, memory)) for memory in devices]
     planned = min([on_host, *on_devices], key=lambda one: one.micro_batch_size or 0)
     if device_memory is not None and not devices:
         planned = _noted(planned, "device_memory changes nothing: no accelerator is there")
     return planned
 
 
-def _within(model: Any, source: Source, memory: Memory, *, again: bool) -> Plan:
+def _within(model: Any, source: Source, memory: Memory) -> Plan:
     """Return the plan as far as one memory decides."""
     held = held_before(model, memory)
     if held.now_bytes >= memory.limit_bytes:
         raise AboveLimit(held.now_bytes, memory.limit_bytes)
     batch_size = source.batch_size
-    if batch_size is None or not (again or isinstance(source, StreamSource)):
-        note = "nothing was probed: this data has no batches that could be read twice"
+    if batch_size is None or not source.repeatable or source.num_batches == 0:
+        note = "nothing was probed: this data has no batch, or none that could be read twice"
         return Plan(batch_size, batch_size, None, None, memory.limit_bytes, notes=(note,))
     try:
         known = known_of(model, source, batch_size, memory, held)

@@ -14,6 +14,7 @@ from anybatch import __version__
 from anybatch.handover import Json, read_sealed, write_sealed
 from anybatch.memory import PeakModel, Peaks
 from anybatch.train.backends import backend_of
+from anybatch.train.model_config import config_of, named, uncounted
 from anybatch.train.plan_uses import Sizes
 
 _FORMAT = 6
@@ -31,11 +32,12 @@ def key_of(model: Any, columns: Any, memory: str = "") -> str:
     """Return a text that differs where the peak may: model, optimizer, shapes, versions, machine, memory."""
     optimizer = model.optimizer
     told = {
-        "model": [type(model).__name__, _config(model)],
+        # a model of the user's own class may have no config: then shapes of weights and inputs have to do
+        "model": [type(model).__name__, uncounted(config_of(model))],
         "weights": [[list(one.shape), str(one.dtype)] for one in model.weights],
         "trainable": len(model.trainable_weights),
         "optimizer": [type(optimizer).__name__, _settings(optimizer)],
-        "loss": _named(model.loss),
+        "loss": named(model.loss),
         "steps": [model.run_eagerly, bool(model.jit_compile)],
         "inputs": [[list(leaf.shape[1:]), str(leaf.dtype)] for leaf in _leaves(columns)],
         "memory": memory,
@@ -85,28 +87,10 @@ def _file(key: str) -> Path:
     return cache_folder() / f"{key}.json"
 
 
-def _config(of: Any) -> Any:
-    # a model of the user's own class may have none: then shapes of weights and inputs have to do
-    with suppress(Exception):
-        return json.loads(json.dumps(of.get_config(), sort_keys=True, default=_named))
-    return None
-
-
 def _settings(optimizer: Any) -> Any:
     """Return an optimizer's settings but those on which no memory depends; Keras counts its names up."""
-    config = _config(optimizer) or {}
+    config = config_of(optimizer) or {}
     return {name: one for name, one in config.items() if name not in {"learning_rate", "name"}}
-
-
-def _named(loss: Any) -> Any:
-    """Return what a loss is called: never its address, which the next process would not have."""
-    if isinstance(loss, dict):
-        return {str(name): _named(one) for name, one in loss.items()}
-    if isinstance(loss, list | tuple):
-        return [_named(one) for one in loss]
-    if loss is None or isinstance(loss, str):
-        return loss
-    return getattr(loss, "__qualname__", None) or [type(loss).__name__, str(getattr(loss, "reduction", ""))]
 
 
 def _leaves(columns: Any) -> list[Any]:

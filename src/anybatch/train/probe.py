@@ -1,8 +1,9 @@
 """What an update really needs: a few of them made on the user's own model, and everything put back."""
 
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from anybatch.handover import Heartbeat, Pulse, place
+from anybatch.handover import Heartbeat, Occupied, Pulse, alone_in, place
 from anybatch.memory import give_back_freed, held
 from anybatch.train.checkpoint_arrays import StoredArrays, pieces_of
 from anybatch.train.checkpoint_model import Snapshot, restore_model
@@ -25,6 +26,7 @@ from anybatch.train.session import Session
 from anybatch.train.transaction import PartSize
 
 _SMALL_COPY = 16
+_BEFORE, _ABANDONED_SECONDS = "before-", 60
 UPDATES = 2
 """Slots and workspaces appear late: the second update needs more than the first."""
 MOST_UPDATES, ENOUGH_SECONDS = 6, 0.5
@@ -166,7 +168,11 @@ def undone(model: Any, *, free_bytes: int) -> Iterator[int]:
     Gives the bytes of memory that takes: none where a copy would be a good part of what is free, because then
     it lies on the disk.
     """
-    with TemporaryDirectory(prefix="before-", dir=cache_folder()) as folder:
+    _remove_abandoned(cache_folder())
+    with (
+        TemporaryDirectory(prefix=_BEFORE, dir=cache_folder()) as folder,
+        alone_in(Path(folder)),
+    ):
         before, copy_bytes = _kept(Snapshot(model), Path(folder), free_bytes)
         chance = random_state()
         try:
@@ -176,6 +182,14 @@ def undone(model: Any, *, free_bytes: int) -> Iterator[int]:
             restore_random(chance)
             del before
             give_back_freed()
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove copies of processes that were killed before they could remove them: they are large."""
+    for copy in folder.glob(f"{_BEFORE}*"):
+        with suppress(OSError, Occupied), alone_in(copy):
+            if time.time() - copy.stat().st_mtime > _ABANDONED_SECONDS:
+                shutil.rmtree(copy)
 
 
 def _kept(shared: Snapshot, folder: Path, free_bytes: int) -> tuple[Mapping[str, NDArray[Any]], int]:

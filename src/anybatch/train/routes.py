@@ -12,13 +12,14 @@ def planned(
     limit = device_memory if device_memory is not None else memory
     return Plan(
         batch_size=source.batch_size,
-        micro_batch_size=_wanted(micro_batch_size, source.batch_size),
+        micro_batch_size=wanted_part(micro_batch_size, source.batch_size),
         parts=_parts(source.batch_size, micro_batch_size),
         limit_bytes=None if limit is None else parse_size(limit),
     )
 
 
-def _wanted(micro_batch_size: int | str, batch_size: int | None) -> int | None:
+def wanted_part(micro_batch_size: int | str, batch_size: int | None) -> int | None:
+    """Return the rows of a part as somebody named them; those of a batch if they are to be found out."""
     if micro_batch_size == "auto":
         return batch_size
     if isinstance(micro_batch_size, bool) or not isinstance(micro_batch_size, int) or micro_batch_size < 1:

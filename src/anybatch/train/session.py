@@ -1,9 +1,11 @@
 """One model under training: its steps, made when the first batch is there."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from anybatch.errors import AnybatchWarning
 from anybatch.train.backends import backend_of
 from anybatch.train.epochs import Epochs
 from anybatch.train.inputs import FirstBatch, Source, StreamSource, first_rows
@@ -92,12 +94,11 @@ class Session:
         found = None if self._made is None else self._made.found
         if found is None or not (self.events or (plan.parts or 1) > 1):
             return plan
-        more = [note for note in found.notes if note not in plan.notes]
-        return replace(plan, exact=found.exact, notes=(*plan.notes, *more))
+        return replace(plan, exact=found.exact, notes=(*plan.notes, *found.notes))
 
     def train(self, epochs: Epochs, epoch: int, callbacks: Any, batch_size: int | None) -> Any:
         """Train one epoch, and return the last logs."""
-        logs: Any = {}
+        logs: Any = None
         batches = epochs.batches(epoch, self.transaction.size.now)
         for begin, end, some in _executions(batches, self.model.steps_per_execution):
             callbacks.on_train_batch_begin(begin)
@@ -106,12 +107,19 @@ class Session:
             callbacks.on_train_batch_end(end, logs)
             if self.model.stop_training:
                 break
+        return self._epoch_logs(logs)
+
+    def _epoch_logs(self, logs: Any) -> Any:
+        """Return what Keras tells of an epoch; nothing of one without a row, of which no metric knows."""
+        if logs is None:
+            warnings.warn("the data has given no rows", AnybatchWarning, stacklevel=4)
+            return {}
         return self.backend.epoch_logs(self.model, logs)
 
     def test(self, epochs: Epochs, callbacks: Any, batch_size: int | None) -> Any:
         """Evaluate, and return the logs as numbers."""
         model = self.model
-        logs: Any = {}
+        logs: Any = None
         model.stop_evaluating = False
         callbacks.on_test_begin()
         model.reset_metrics()
@@ -123,7 +131,7 @@ class Session:
             callbacks.on_test_batch_end(end, logs)
             if model.stop_evaluating:
                 break
-        logs = self.backend.numbers(self.backend.epoch_logs(model, logs))
+        logs = self.backend.numbers(self._epoch_logs(logs))
         callbacks.on_test_end(logs)
         return logs
 

@@ -95,6 +95,8 @@ class Transaction:
         self._splitting = splitting
         self._columns = columns
         self.size = size
+        self.alive: Callable[[], None] = lambda: None
+        """Called behind every part: an update of many may take long."""
 
     def update(self, parts: Iterator[Part], batch_size: int | None) -> Any:
         """Make one update out of the parts of a batch, and return its logs; None of a batch without rows."""
@@ -164,7 +166,12 @@ class Transaction:
 
     def _all_parts(self, parts: Iterator[Part], run: Callable[[Any, int], None], phase: str) -> int:
         """Run all parts, and return how many rows they had."""
-        return sum(in_pieces(columns, run, self._columns, self.size, phase) for columns, _ in parts)
+
+        def run_one(part: Any, rows: int) -> None:
+            run(part, rows)
+            self.alive()
+
+        return sum(in_pieces(columns, run_one, self._columns, self.size, phase) for columns, _ in parts)
 
     def _committed(self, commit: Callable[[bool], Any]) -> Any:
         """Commit; if memory runs out there, once more, carefully: all but the sums is let go by then."""

@@ -6,7 +6,7 @@ import keras
 from keras.src.utils import python_utils
 
 from anybatch.train.backends.keras_inputs import as_keras_casts, class_weighted, source, validation_split
-from anybatch.train.backends.tensorflow_board import MemoryLog
+from anybatch.train.backends.tensorflow_board import MemoryLog, show
 from anybatch.train.backends.tensorflow_compare import compared
 from anybatch.train.backends.tensorflow_devices import (
     device_held_bytes,
@@ -59,6 +59,7 @@ __all__ = [
     "peaks_depend_on",
     "row_count",
     "rows_between",
+    "show",
     "sizes",
     "source",
     "sums_grow",

@@ -15,15 +15,14 @@ _SCALAR = tf.compat.v1.SummaryMetadata(plugin_data={"plugin_name": "scalars"}, d
 class MemoryLog(keras.callbacks.Callback):  # type: ignore[misc]
     """Writes samples per second, parts, bytes held, at most held and allowed, by the number of the update.
 
-    What `fit` of anybatch knows comes in Keras' own way, among the parameters of callbacks; under `model.fit`
-    only what can be seen from outside is logged.
+    `fit` of anybatch shows it a gauge that knows all of it; under `model.fit` it looks from outside.
     """
 
     def __init__(self, log_dir: str, every: int | None, outside: Gauge) -> None:
         super().__init__()
         self._log_dir = log_dir
         self._every = every
-        self._outside = outside
+        self.gauge = outside
         self._pace = Pace()
         self._watch = PeakWatch()
         self._seen = 0
@@ -52,12 +51,18 @@ class MemoryLog(keras.callbacks.Callback):  # type: ignore[misc]
         self._writer.close()
 
     def _write(self) -> None:
-        gauge: Gauge = (self.params or {}).get("gauge") or self._outside
-        reading = gauge.reading(self._pace.at(self._seen))
+        reading = self.gauge.reading(self._pace.at(self._seen))
         with self._writer.as_default(step=int(self.model.optimizer.iterations)):
             for name, value in (*_scalars(reading), ("memory/peak_bytes", self._watch.look())):
                 tf.summary.write(name, tf.constant(value, tf.float32), metadata=_SCALAR)
         self._writer.flush()
+
+
+def show(gauge: Gauge, callbacks: Any) -> None:
+    """Let the logs of memory among some callbacks see how training stands."""
+    for callback in callbacks.callbacks:
+        if isinstance(callback, MemoryLog):
+            callback.gauge = gauge
 
 
 def _scalars(reading: Reading) -> list[tuple[str, float]]:

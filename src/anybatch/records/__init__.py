@@ -23,6 +23,7 @@ from anybatch.records.reshard_parts import (
     unpacked_facts,
     write_part,
 )
+from anybatch.records.sampled import sizes_and_samples
 from anybatch.records.seen import Seen
 from anybatch.records.shards import Paths, Shard, find_files, find_shards, named_compression
 from anybatch.records.sizes import Sizes, joined_sizes
@@ -92,6 +93,7 @@ __all__ = [
     "resolve",
     "row",
     "sidecar_beside",
+    "sizes_and_samples",
     "source_facts",
     "sync_folders",
     "take_rows",

@@ -2,6 +2,6 @@
 
 from anybatch.stream.arrays import from_arrays
 from anybatch.stream.read import read
-from anybatch.stream.stream import Stream, concat, mix
+from anybatch.stream.stream import Stream, concat, identity_of, mix
 
-__all__ = ["Stream", "concat", "from_arrays", "mix", "read"]
+__all__ = ["Stream", "concat", "from_arrays", "identity_of", "mix", "read"]

@@ -101,9 +101,10 @@ def parts_of(*kinds: type) -> Callable[[Parts], Parts]:
 
 
 class Hasher:
-    """Hashes of values out of the hashes of their parts."""
+    """Hashes of values out of the hashes of their parts; without `versions`, libraries by name alone."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, versions: bool = True) -> None:
+        self._versions = versions
         self._where: list[str] = []
         self._active: list[int] = []
         # with the values: one that is gone could leave its id to another
@@ -139,6 +140,11 @@ class Hasher:
         for name, value in sorted(values.items()):
             found += [name.encode(), self.digest(value, f"`{name}` of {where}")]
         return found
+
+    def version_of(self, module_name: str) -> bytes:
+        """Return which version of a library a module belongs to."""
+        top = sys.modules.get(module_name.partition(".")[0])
+        return str(getattr(top, "__version__", "")).encode() if self._versions else b""
 
     def unstable(self, what: str) -> Unstable:
         """Return the error for something here that has no hash."""
@@ -223,7 +229,7 @@ def _column(hasher: Hasher, column: BytesColumn | RaggedColumn) -> list[bytes]:
 def _ufunc(hasher: Hasher, function: np.ufunc) -> list[bytes]:
     if getattr(np, function.__name__, None) is not function:
         raise hasher.unstable(f"the ufunc {function.__name__}")
-    return [function.__name__.encode(), np.__version__.encode()]
+    return [function.__name__.encode(), hasher.version_of("numpy")]
 
 
 @parts_of(re.Pattern)
@@ -247,7 +253,7 @@ def _function(hasher: Hasher, function: types.FunctionType) -> list[bytes]:
     name, module = function.__qualname__, function.__module__ or ""
     library = _is_library(module)
     if library and _reached(sys.modules.get(module), tuple(name.split("."))) is function:
-        return [_library_name(function)]
+        return [_library_name(hasher, function)]
     variables = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     own = [
         hasher.digest(function.__defaults__, f"a default of {name}"),
@@ -255,7 +261,7 @@ def _function(hasher: Hasher, function: types.FunctionType) -> list[bytes]:
         *(hasher.digest(_content(cell), f"closure variable `{one}` of {name}") for one, cell in variables),
     ]
     if library:
-        return [_library_name(function), *own]
+        return [_library_name(hasher, function), *own]
     return [hasher.digest(function.__code__, name), *own, *_globals_of(hasher, function)]
 
 
@@ -272,7 +278,7 @@ def _globals_of(hasher: Hasher, function: types.FunctionType) -> list[bytes]:
         text, value = ".".join([name, *path]), function.__globals__[name]
         owner = _reached(value, path[:-1])
         if path and isinstance(owner, types.ModuleType) and _is_library(owner.__name__):
-            found += [text.encode(), owner.__name__.encode(), _version_of(owner.__name__)]
+            found += [text.encode(), owner.__name__.encode(), hasher.version_of(owner.__name__)]
         else:
             where = f"global `{text}` of {function.__qualname__}"
             found += [text.encode(), hasher.digest(_reached(value, path), where)]
@@ -330,20 +336,20 @@ def _property(hasher: Hasher, one: property) -> list[bytes]:
 def _builtin(hasher: Hasher, function: Any) -> list[bytes]:
     owner = getattr(function, "__self__", None)
     bound = owner is not None and not isinstance(owner, types.ModuleType)
-    return [_library_name(function), hasher.digest(owner) if bound else b""]
+    return [_library_name(hasher, function), hasher.digest(owner) if bound else b""]
 
 
 @parts_of(types.ModuleType)
 def _module(hasher: Hasher, module: types.ModuleType) -> list[bytes]:
     if not _is_library(module.__name__):
         raise hasher.unstable(f"the module {module.__name__} as a whole")
-    return [module.__name__.encode(), _version_of(module.__name__)]
+    return [module.__name__.encode(), hasher.version_of(module.__name__)]
 
 
 @parts_of(type)
 def _class(hasher: Hasher, one: type) -> list[bytes]:
     if _is_library(one.__module__):
-        return [_library_name(one)]
+        return [_library_name(hasher, one)]
     content = {
         name: value
         for name, value in vars(one).items()
@@ -381,12 +387,7 @@ def _is_library(module_name: str) -> bool:
     return any(_LIBRARY_FOLDERS & set(Path(place).parts) for place in places)
 
 
-def _library_name(value: Any) -> bytes:
+def _library_name(hasher: Hasher, value: Any) -> bytes:
     module = getattr(value, "__module__", None) or ""
     name = getattr(value, "__qualname__", type(value).__name__)
-    return f"{module}.{name} ".encode() + _version_of(module)
-
-
-def _version_of(module_name: str) -> bytes:
-    top = sys.modules.get(module_name.partition(".")[0])
-    return str(getattr(top, "__version__", "")).encode()
+    return f"{module}.{name} ".encode() + hasher.version_of(module)

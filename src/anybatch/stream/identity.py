@@ -1,8 +1,9 @@
-"""What a cache was made from: files, features and functions, as one hash."""
+"""What a cache or a checkpoint was made from: files, features and functions, as one hash."""
 
 import hashlib
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,8 @@ from typing import Any
 from anybatch import __version__
 from anybatch.records import RecordSet
 from anybatch.stream.cache_folder import FORMAT
-from anybatch.stream.hashes import Hasher, parts_of
+from anybatch.stream.contents import contents_of
+from anybatch.stream.hashes import Hasher, Unstable, parts_of
 from anybatch.stream.lifted import every_stage
 from anybatch.stream.limits import LimitMemory, Prefetch
 from anybatch.stream.stage import Stage
@@ -31,6 +33,37 @@ def name_of(stage: Stage) -> str:
         if isinstance(record_set, RecordSet):
             texts += [str(Path(shard.path).absolute()) for shard in record_set.shards]
     return hashlib.sha256("\n".join(texts).encode(errors="surrogateescape")).hexdigest()[:16]
+
+
+def identity_of(stage: Stage) -> str:
+    """Return what a stream reads and what its functions do: a text for people, with a hash in it.
+
+    Equal ones go on with each other's checkpoints: files may be moved, memory and working ahead changed, and
+    libraries be of another version. A function counts by its code, or by its name where it cannot be looked
+    into; code is that of one version of Python.
+    """
+    data, hasher, code = contents_of(stage), Hasher(versions=False), hashlib.sha256()
+    for one in every_stage(stage):
+        if not isinstance(one, LimitMemory | Prefetch):
+            code.update(one.described().encode(errors="surrogatepass"))
+            for function in _functions_of(one):
+                code.update(_done_by(function, hasher))
+    tag = sys.implementation.cache_tag
+    return f"{data.told} ({data.digest}), operations and functions ({code.hexdigest()[:16]}, {tag})"
+
+
+def _functions_of(stage: Stage) -> Iterator[Any]:
+    for field in fields(stage) if is_dataclass(stage) else ():
+        value = getattr(stage, field.name)
+        if callable(value):
+            yield value
+
+
+def _done_by(function: Any, hasher: Hasher) -> bytes:
+    try:
+        return hasher.digest(function)
+    except Unstable:
+        return getattr(function, "__qualname__", type(function).__qualname__).encode()
 
 
 class _Described:

@@ -1,24 +1,31 @@
 """Iteration that can be stopped anywhere and taken up again."""
 
 import hashlib
+import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from anybatch.errors import AnybatchError, DoesNotFit
 from anybatch.stream.batch import Batch
 from anybatch.stream.chunk import Chunk, Stamp, State, close
+from anybatch.stream.contents import Contents, OtherData, contents_of
 from anybatch.stream.epoch import Epoch
 from anybatch.stream.filter import Filter
 from anybatch.stream.limits import LimitMemory, Prefetch, bounded, limit_of
 from anybatch.stream.order import CannotMerge, Kept, OneToOne, addressed, check_mergeable, merged
+from anybatch.stream.places import NoState, check_place, is_count
 from anybatch.stream.run import Run
 from anybatch.stream.several import Several
 from anybatch.stream.slices import Shard
 from anybatch.stream.stage import Operation, Stage
 from anybatch.stream.structure import record
 
-_VERSION = 1
+_log = logging.getLogger("anybatch")
+
+_VERSION = 2
+_NAMES_OF_DATA = 2
+"""The first version whose states say which data they belong to; older ones go on as they always did."""
 
 
 class ForeignIterator(AnybatchError, RuntimeError):
@@ -39,6 +46,7 @@ class Resumable:
         # where the last element left off: made into a state when somebody asks
         self._passed: tuple[Stamp, int] | None = None
         self._chunks: Iterator[Chunk] | None = None
+        self._contents: Contents | None = None
 
     def _open(self, state: State) -> Iterator[Chunk]:
         return self._stage.open(self._run, state)
@@ -73,6 +81,7 @@ class Resumable:
         return {
             "version": _VERSION,
             "stream": fingerprint(self._stage),
+            "data": [self._data.told, self._data.digest],
             "shard": _shard(self._stage),
             "epoch": self._run.epoch,
             "at": self._place(),
@@ -88,11 +97,28 @@ class Resumable:
         self._run = self._run.at_epoch(epoch)
         self._state, self._passed = at, None
 
+    @property
+    def _data(self) -> Contents:
+        # once per pass: files that change under it are found out by reading them
+        if self._contents is None:
+            self._contents = contents_of(self._stage)
+        return self._contents
+
     def _check(self, state: Any) -> None:
-        if not isinstance(state, Mapping) or state.get("version") != _VERSION:
-            raise ValueError("this is no state of a stream; it comes out of get_state()")
+        _check_form(state)
         if state["stream"] != fingerprint(self._stage):
             raise ValueError("the state was taken from another stream: other operations, or in another order")
+        check_place(self._stage, state["at"])
+        self._check_data(state)
+
+    def _check_data(self, state: Mapping[str, Any]) -> None:
+        if state["version"] < _NAMES_OF_DATA:
+            # refusing would end runs that are right, and most are
+            _log.warning("a state of an older version does not say which data it belongs to; it is believed")
+            return
+        then, digest = state["data"]
+        if digest != self._data.digest:
+            raise OtherData(then, self._data.told)
 
     def _own(self, state: Any) -> tuple[int, State]:
         self._check(state)
@@ -150,6 +176,35 @@ class StreamIterator(Resumable, Iterator[Any]):
     def _stop(self) -> None:
         super()._stop()
         self._chunk, self._row = None, 0
+
+
+def _check_form(state: Any) -> None:
+    if not isinstance(state, Mapping):
+        raise NoState(f"it is of type {type(state).__name__}")
+    version = state.get("version")
+    if not is_count(version) or not 1 <= version <= _VERSION:
+        raise NoState(f"its version is {version!r}, and those from 1 to {_VERSION} are understood")
+    for name, fits in _FORM.items():
+        if name == "data" and version < _NAMES_OF_DATA:
+            continue
+        if name not in state:
+            raise NoState(f"it has no `{name}`")
+        if not fits(state[name]):
+            raise NoState(f"its `{name}` is {state[name]!r}")
+
+
+def _is_pair_of(kind: type, value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and all(isinstance(one, kind) for one in value)
+
+
+_FORM: dict[str, Callable[[Any], bool]] = {
+    "stream": lambda text: isinstance(text, str),
+    "data": lambda data: _is_pair_of(str, data),
+    "shard": lambda shard: shard is None or _is_pair_of(int, shard),
+    "epoch": is_count,
+    # as the stages of the stream want it
+    "at": lambda _: True,
+}
 
 
 def _below(stage: Stage) -> Stage:

@@ -21,8 +21,10 @@ from anybatch.records import (
     infer_from,
     int64s,
     resolve,
+    sizes_and_samples,
 )
 from anybatch.stream.chunk import Chunk, State
+from anybatch.stream.contents import Contents
 from anybatch.stream.filter import kept
 from anybatch.stream.order import Addressed, Step, native_steps
 from anybatch.stream.run import Run
@@ -138,12 +140,21 @@ class Records(Stage):
     def damages(self) -> list[Damage]:
         return list(self.record_set.ledger)
 
+    def contents(self) -> Contents:
+        shards = self.record_set.shards
+        n_bytes, digest = sizes_and_samples(shards)
+        return Contents(f"{_several(len(shards), 'file')} of {n_bytes:,} bytes", digest)
+
     def described(self) -> str:
         shards, features = self.record_set.shards, self.record_set.features
         what = (
             "bytes" if features is None else ", ".join(f"{name}: {one!r}" for name, one in features.items())
         )
-        return f"read {len(shards):,} shard{'s' * (len(shards) != 1)} ({what})"
+        return f"read {_several(len(shards), 'shard')} ({what})"
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' * (count != 1)}"
 
 
 def _behind(positions: Any, last: int, end: int, row: int) -> State:

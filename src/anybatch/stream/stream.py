@@ -11,6 +11,7 @@ from anybatch.stream.cache import Cache
 from anybatch.stream.epoch import Epoch
 from anybatch.stream.explain import explained, measured
 from anybatch.stream.filter import Filter
+from anybatch.stream.identity import identity_of as identity_of_stage
 from anybatch.stream.iterator import StreamIterator
 from anybatch.stream.limits import LimitMemory, Prefetch
 from anybatch.stream.map import Map, RandomMap
@@ -241,6 +242,14 @@ def concat(streams: Sequence[Stream]) -> Stream:
     [0, 1, 2, 0, 1]
     """
     return Stream(Concat(_alike(streams)))
+
+
+def identity_of(stream: Stream) -> str:
+    """Return what a stream reads and does, for people and for comparison: equal for equal data and code.
+
+    Files count by size and samples of their content, not by name; functions by their code.
+    """
+    return identity_of_stage(stream._stage)  # noqa: SLF001
 
 
 def _written(stage: Stage) -> str:

@@ -53,10 +53,8 @@ def identity_of(stage: Stage) -> str:
 
 
 def _functions_of(stage: Stage) -> Iterator[Any]:
-    for field in fields(stage) if is_dataclass(stage) else ():
-        value = getattr(stage, field.name)
-        if callable(value):
-            yield value
+    if is_dataclass(stage):
+        yield from filter(callable, (getattr(stage, field.name) for field in fields(stage)))
 
 
 def _done_by(function: Any, hasher: Hasher) -> bytes:

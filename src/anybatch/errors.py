@@ -201,15 +201,33 @@ class WillNotOverwrite(AnybatchError, FileExistsError):
 
 
 class BadFeature(AnybatchError, ValueError):
-    """A feature that no record could satisfy, named by its column or, before it has one, its kind."""
+    """A feature that no record could satisfy, named by its column or, before it has one, its kind.
 
-    def __init__(self, feature: str, problem: str) -> None:
-        super().__init__(feature, problem)
+    `where` is the record it stands in, if it stands in one.
+    """
+
+    def __init__(self, feature: str, problem: str, where: str = "") -> None:
+        super().__init__(feature, problem, where)
         self.feature = feature
         self.problem = problem
+        self.where = where
 
     def __str__(self) -> str:
-        return f"feature `{self.feature}`: {self.problem}"
+        where = f"{self.where}: " if self.where else ""
+        return f"{where}feature `{self.feature}`: {self.problem}"
+
+
+class FolderInTheWay(AnybatchError, IsADirectoryError):
+    """A folder where a file is to be written."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.path}` is a folder; name a file in it, such as `{self.path.rstrip('/')}/data.tfrecord`"
+        )
 
 
 class IsAFolder(AnybatchError, IsADirectoryError):

@@ -118,7 +118,9 @@ def test_a_value_is_stored_as_what_it_is(value, stored):
         (np.array([1.0, -1e39]), r"it holds -1e\+39, which"),
         ([[1], [2, 3]], "lists of different lengths"),
         (None, "NoneType"),
-        ([1, None], "it holds list"),
+        ([1, None], "it holds int and NoneType in one list"),
+        ([1, "b", 2], "it holds int and str in one list; a record can hold .* lists of one of them"),
+        ([["a"], ["b"]], "it holds str in lists within one list"),
         ({1, 2}, "it holds set"),
         (1j, "complex128"),
         ([b"a", 1], "a record can hold"),
@@ -138,6 +140,27 @@ def test_what_is_no_record_is_refused(record, refusal):
     with pytest.raises(refusal) as refused:
         encode(record)
     str(refused.value).encode()
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize("source", [list, iter])
+def test_a_refused_record_is_named_by_its_number_and_the_file(shards, source, tmp_path):
+    path = tmp_path / "x.tfrecord"
+    some = [{"a": None if number == 5000 else number} for number in range(5010)]
+    with pytest.raises(BadFeature, match=f"record 5,000 for `{path}`: feature `a`: it holds NoneType"):
+        ab.write(path, source(some), shards=shards)
+    with pytest.raises(TypeError, match=f"record 2 for `{path}`: a record is a mapping .* got int"):
+        ab.write(path, source([b"1", b"2", 3]), shards=shards)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("name", ["data", "data/", "new/"])
+def test_a_folder_in_place_of_the_file_is_refused_with_the_way_out(overwrite, name, tmp_path):
+    (tmp_path / "data").mkdir()
+    told = f"is a folder; name a file in it, such as `{tmp_path}/{name.rstrip('/')}/data.tfrecord`"
+    with pytest.raises(IsADirectoryError, match=told):
+        ab.write(f"{tmp_path}/{name}", never(), overwrite=overwrite)
+    assert left_behind(tmp_path) == ["data"]
 
 
 @pytest.mark.parametrize("compression", [None, "GZIP", "ZLIB"])

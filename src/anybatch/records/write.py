@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anybatch._native import Writer, encode_example
-from anybatch.errors import BadFeature
+from anybatch.errors import BadFeature, FolderInTheWay
 from anybatch.records.columns import BytesColumn, RaggedColumn
 from anybatch.records.record_set import RecordSet
 from anybatch.records.shards import Shard, named_compression
@@ -49,9 +49,10 @@ def write(
         raise ValueError(f"shards is {shards}; write at least 1")
     files = shard_names(os.fspath(path), shards)
     packed = named_compression(compression)
+    _refuse_folders(files)
     if not overwrite:
         refuse_existing(files)
-    encoded: Iterator[bytes] = map(encode, records)
+    encoded = _all_encoded(records, os.fspath(path))
     with ExitStack() as stack:
         whole = stack.enter_context(WholeFiles(overwrite=overwrite))
         total = _length(records) if shards > 1 else 0
@@ -101,6 +102,27 @@ def finish_all(writers: Iterator[Writer]) -> None:
     """Finish the last writer; files for which nobody has asked are there, and empty."""
     for _ in writers:
         pass
+
+
+def _refuse_folders(files: Iterable[str]) -> None:
+    for file in files:
+        if file.endswith(os.sep) or Path(file).is_dir():
+            raise FolderInTheWay(file)
+
+
+def _all_encoded(records: Iterable[Any], path: str) -> Iterator[bytes]:
+    """Yield every record as bytes; what is wrong with one is said of its number, counted from 0."""
+    for number, record in enumerate(records):
+        try:
+            yield encode(record)
+        except BadFeature as error:
+            raise BadFeature(error.feature, error.problem, _where(number, path)) from None
+        except TypeError as error:
+            raise TypeError(f"{_where(number, path)}: {error}") from error
+
+
+def _where(number: int, path: str) -> str:
+    return f"record {number:,} for `{path}`"
 
 
 def encode(record: Any) -> bytes:
@@ -197,7 +219,20 @@ def _float32(name: str, array: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _described(value: Any, array: NDArray[Any]) -> str:
+    """Return what a value holds. Of a list NumPy would not tell: it makes text of a number beside text."""
+    if isinstance(value, list | tuple):
+        kinds = list(dict.fromkeys(type(one).__name__ for one in _leaves(value)))
+        nested = any(isinstance(one, list | tuple) for one in value)
+        return " and ".join(kinds) + (" in lists within one list" if nested else " in one list")
     return type(value).__name__ if array.dtype.kind == "O" else f"values of type {array.dtype}"
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple):
+        for one in value:
+            yield from _leaves(one)
+    else:
+        yield value
 
 
 def _length(records: Iterable[Any]) -> int | None:

@@ -303,3 +303,34 @@ def test_a_file_is_no_folder_for_states(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError, match="names a folder"):
         ab.fit(model(), stream(), verbose=0, checkpoint=tmp_path / "file")
+
+
+@pytest.mark.parametrize("changed", ["another file", "another function"])
+def test_other_data_is_refused_even_if_there_is_as_much_of_it(tmp_path, changed):
+    import keras
+
+    features = {"x": ab.Numbers("float32", (4,)), "y": ab.Numbers("float32", (1,))}
+    for name, sign in (("a", 1.0), ("b", -1.0)):
+        records = [{"x": np.full(4, sign * n, "float32"), "y": np.full(1, n, "float32")} for n in range(40)]
+        ab.write(tmp_path / f"{name}.tfrecord", records)
+
+    def model():
+        made = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
+        made.compile("sgd", "mse")
+        return made
+
+    def stream(name, function):
+        data = ab.read(str(tmp_path / f"{name}.tfrecord"), features).map(function, batched=True)
+        return data.batch(10).as_supervised("x", "y")
+
+    started_at = time.time()
+    options = {"verbose": 0, "checkpoint": tmp_path / "state"}
+    ab.fit(model(), stream("a", lambda columns: columns if started_at else None), **options)
+    started_at += 1
+    # what a function finds around it may be another every time
+    ab.fit(model(), stream("a", lambda columns: columns if started_at else None), **options)
+    other = stream("b", lambda columns: columns if started_at else None)
+    if changed == "another function":
+        other = stream("a", lambda columns: {**columns, "x": -columns["x"]})
+    with pytest.raises(ChangedSince, match=r"^the data changed"):
+        ab.fit(model(), other, **options)

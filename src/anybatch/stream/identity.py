@@ -1,5 +1,6 @@
 """What a cache or a checkpoint was made from: files, features and functions, as one hash."""
 
+import functools
 import hashlib
 import os
 import sys
@@ -12,7 +13,7 @@ from anybatch import __version__
 from anybatch.records import RecordSet
 from anybatch.stream.cache_folder import FORMAT
 from anybatch.stream.contents import contents_of
-from anybatch.stream.hashes import Hasher, Unstable, parts_of
+from anybatch.stream.hashes import Hasher, parts_of
 from anybatch.stream.lifted import every_stage
 from anybatch.stream.limits import LimitMemory, Prefetch
 from anybatch.stream.stage import Stage
@@ -58,10 +59,16 @@ def _functions_of(stage: Stage) -> Iterator[Any]:
 
 
 def _done_by(function: Any, hasher: Hasher) -> bytes:
-    try:
-        return hasher.digest(function)
-    except Unstable:
+    """Return a hash of a function's code, not of what it finds in closures and globals.
+
+    The time of a start or the name of a run may be among that, and a restart must not be refused for it.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(getattr(function, "__func__", function), "__code__", None)
+    if code is None:
         return getattr(function, "__qualname__", type(function).__qualname__).encode()
+    return hasher.digest(code)
 
 
 class _Described:

@@ -211,6 +211,8 @@ class Watching:
             self._save(self._epoch, 0)
 
     def on_train_end(self, logs: Any = None) -> None:
+        # callbacks and the last state of a large model may take any time
+        self._beat(training=False, now=True)
         self._callbacks.on_train_end(logs)
         before = self._keeper.state
         if self._keeper.keeps and (before is None or before.step != self._step):
@@ -218,7 +220,6 @@ class Watching:
         self._keeper.close()
         # Keras starts every later fit there
         self._model._initial_epoch = None  # noqa: SLF001
-        self._beat(training=False, now=True)
 
     def _save(self, epoch: int, batch: int, *, last: bool = False) -> None:
         keeper, source = self._keeper, cast(Placed, self._keeper.source)

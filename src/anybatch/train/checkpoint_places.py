@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from anybatch.handover import Json
-from anybatch.stream import Stream
+from anybatch.stream import Stream, identity_of
 from anybatch.train.checkpoint_passes import Arrays, KeptPasses, Passable, Skipping, counted
 from anybatch.train.epochs import Epochs
 from anybatch.train.inputs import WHOLE, Batches, Part, Source, StreamSource
@@ -98,7 +98,7 @@ class _PlacedStream(StreamSource):
 
     def described(self) -> str:
         stream = with_seed(self._stream, 0) if self._reseeded else self._stream
-        return f"{stream!r}, {counted(self.num_batches)}"
+        return f"{identity_of(stream)}, {counted(self.num_batches)}"
 
 
 class ContinuedEpochs(Epochs):

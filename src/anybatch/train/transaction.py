@@ -17,7 +17,7 @@ from anybatch.train.split import ladder, larger, part_sizes, smaller
 from anybatch.units import size as in_words
 
 QUIET_STEPS = 64
-"""So many updates without exhaustion, and a larger part is tried again; twice as many after each failure."""
+"""So many updates without exhaustion, and a larger part is tried; twice as many after each one that failed."""
 
 _SILENCE = SilenceWatch()
 
@@ -37,6 +37,7 @@ class PartSize:
     _rungs: list[int] = field(default_factory=list)
     _quiet: int = 0
     _patience: int = QUIET_STEPS
+    _grown: bool = False
 
     def __post_init__(self) -> None:
         self.now = self.wanted
@@ -56,8 +57,8 @@ class PartSize:
         if not self._rungs or self._rungs[-1] < failed:
             self._rungs = ladder(self.wanted or failed)
         # after a failed try to grow, the next one comes later
-        self._patience = self._patience * 2 if self._quiet < self._patience and self.events else QUIET_STEPS
-        self._quiet = 0
+        self._patience *= 2 if self._grown else 1
+        self._quiet, self._grown = 0, False
         self.now = smaller(self._rungs, failed)
         noted(self.events, Event("exhausted", phase, self.step, failed, self.now, reason))
 
@@ -68,7 +69,8 @@ class PartSize:
             return
         self._quiet += 1
         if self._quiet >= self._patience:
-            before, self.now, self._quiet = self.now, larger(self._rungs, self.now), 0
+            before, self.now = self.now, larger(self._rungs, self.now)
+            self._quiet, self._grown = 0, True
             noted(self.events, Event("grown", "part", self.step, before, self.now))
 
 

@@ -17,7 +17,7 @@ from anybatch.train.split import ladder, larger, part_sizes, smaller
 from anybatch.units import size as in_words
 
 QUIET_STEPS = 64
-"""So many updates without exhaustion, and a larger part is tried; twice as many after each one that failed."""
+"""So many updates without exhaustion, and a larger part is tried; twice as many after each that failed."""
 
 _SILENCE = SilenceWatch()
 

@@ -1,6 +1,6 @@
 """Read, write, check and decode record files."""
 
-from anybatch.records.aligned import aligned_copy, aligned_empty, aligned_rows, is_aligned
+from anybatch.records.aligned import ALIGNMENT_BYTES, aligned_copy, aligned_empty, aligned_rows, is_aligned
 from anybatch.records.assemble import int64s
 from anybatch.records.columns import BytesColumn, Column, RaggedColumn, row, take_rows
 from anybatch.records.features import Bytes, Feature, Image, Numbers, Ragged, Raw, Sequence, resolve
@@ -33,6 +33,7 @@ from anybatch.records.whole_files import refuse_existing, sync_folders
 from anybatch.records.write import even_counts, write
 
 __all__ = [
+    "ALIGNMENT_BYTES",
     "Bounds",
     "Bytes",
     "BytesColumn",

@@ -20,7 +20,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[np.generi
         return np.empty(shape, kind)
     n_bytes = math.prod(shape) * kind.itemsize
     memory = np.empty(n_bytes + ALIGNMENT_BYTES, dtype=np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT_BYTES
+    start = -_address(memory) % ALIGNMENT_BYTES
     return memory[start : start + n_bytes].view(kind).reshape(shape)
 
 
@@ -40,4 +40,11 @@ def aligned_rows(array: NDArray[Any], rows: NDArray[np.int64]) -> NDArray[Any]:
 
 def is_aligned(array: NDArray[Any]) -> bool:
     """Return whether frameworks can take an array as it lies: contiguous, aligned, theirs to hold."""
-    return array.flags.c_contiguous and array.flags.writeable and array.ctypes.data % ALIGNMENT_BYTES == 0
+    flags = array.flags
+    # not `.ctypes`, which takes half as long again
+    return flags.c_contiguous and flags.writeable and _address(array) % ALIGNMENT_BYTES == 0
+
+
+def _address(array: NDArray[Any]) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address

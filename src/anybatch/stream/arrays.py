@@ -9,7 +9,7 @@ import numpy as np
 
 from anybatch._native import Order
 from anybatch.errors import Damage
-from anybatch.records import BytesColumn, Column, RaggedColumn, int64s
+from anybatch.records import BytesColumn, Column, RaggedColumn, aligned_copy, int64s
 from anybatch.stream.chunk import Chunk, Stamp, State
 from anybatch.stream.contents import Contents
 from anybatch.stream.layout import named_leaves
@@ -17,7 +17,10 @@ from anybatch.stream.order import Addressed, Step, native_steps
 from anybatch.stream.run import Run
 from anybatch.stream.stage import SOURCE_WEIGHT, Stage
 from anybatch.stream.stream import Stream
-from anybatch.stream.structure import Structure, bytes_of, leaves, mapped, row_count, rows_at, rows_between
+from anybatch.stream.structure import Structure, bytes_of, leaves, mapped, row_count, rows_at
+
+_KEEP_TOGETHER = frozenset({"skip", "take"})
+"""Changes of order behind which rows that follow each other lie side by side."""
 
 
 def from_arrays(arrays: Any) -> Stream:
@@ -40,7 +43,7 @@ def _as_column(array: Any) -> Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Arrays(Stage):
-    """Rows of arrays. In order they are views: nothing is copied."""
+    """Rows of arrays, copied a chunk at a time: functions and consumers may write into what they get."""
 
     arrays: Structure
     rows: int
@@ -57,10 +60,14 @@ class Arrays(Stage):
 
     def open_in(self, run: Run, steps: tuple[Step, ...], start: int) -> Iterator[Chunk]:
         order = Order(self.rows, native_steps(steps, run.epoch, self.mean_bytes))
-        for first, last, ends_batch in _parts(start, len(order), run, self.mean_bytes()):
+        meter = run.meters.meter(self.described(), run.limit_bytes)
+        row_bytes, together = self.mean_bytes(), all(name in _KEEP_TOGETHER for name, _ in steps)
+        for first, last, ends_batch in _parts(start, len(order), run, row_bytes):
             numbers = int64s(order.records(first, last))
+            meter.peak_bytes = max(meter.peak_bytes, len(numbers) * row_bytes)
+            meter.elements += len(numbers)
             yield Chunk(
-                value=self._rows(numbers, in_order=not steps),
+                value=self._copied(numbers, together=together),
                 rows=len(numbers),
                 numbers=numbers,
                 epoch=run.epoch,
@@ -69,10 +76,11 @@ class Arrays(Stage):
                 ends_batch=ends_batch,
             )
 
-    def _rows(self, numbers: Any, *, in_order: bool) -> Structure:
-        if in_order:
-            return rows_between(self.arrays, int(numbers[0]), int(numbers[-1]) + 1)
-        return rows_at(self.arrays, numbers)
+    def _copied(self, numbers: Any, *, together: bool) -> Structure:
+        if not together:
+            return rows_at(self.arrays, numbers)
+        first, last = int(numbers[0]), int(numbers[-1])
+        return mapped(lambda column: _rows_between(column, first, last + 1), self.arrays)
 
     def mean_bytes(self) -> int:
         return bytes_of(self.arrays) // max(1, self.rows)
@@ -99,6 +107,12 @@ class Arrays(Stage):
 
     def described(self) -> str:
         return f"from_arrays ({self.rows:,} rows)"
+
+
+def _rows_between(column: Column, start: int, stop: int) -> Column:
+    if isinstance(column, np.ndarray):
+        return aligned_copy(column[start:stop])
+    return column.take(np.arange(start, stop))
 
 
 def _kind(column: Column) -> str:

@@ -12,6 +12,7 @@ from anybatch.stream.chunk import Chunk, Stamp, State, close
 from anybatch.stream.contents import Contents, OtherData, contents_of
 from anybatch.stream.epoch import Epoch
 from anybatch.stream.filter import Filter
+from anybatch.stream.handed import Rows, copied_bytes, handed_over
 from anybatch.stream.limits import LimitMemory, Prefetch, bounded, limit_of
 from anybatch.stream.order import CannotMerge, Kept, OneToOne, addressed, check_mergeable, merged
 from anybatch.stream.places import NoState, check_place, is_count
@@ -19,7 +20,7 @@ from anybatch.stream.run import Run
 from anybatch.stream.several import Several
 from anybatch.stream.slices import Shard
 from anybatch.stream.stage import Operation, Stage
-from anybatch.stream.structure import record
+from anybatch.stream.structure import Structure, bytes_of
 
 _log = logging.getLogger("anybatch")
 
@@ -159,23 +160,36 @@ class StreamIterator(Resumable, Iterator[Any]):
     def __init__(self, stage: Stage, run: Run) -> None:
         super().__init__(stage, run)
         self._chunk: Chunk | None = None
+        self._rows: Rows | None = None
         self._row = 0
 
     def __next__(self) -> Any:
         self._check_process()
         while self._chunk is None or self._row >= self._chunk.rows:
-            self._chunk, self._row = self._next_chunk(), 0
+            self._chunk, self._rows, self._row = self._next_chunk(), None, 0
         chunk, at = self._chunk, self._row
         self._row += 1
         self._passed = (chunk.stamp, at)
         if chunk.whole:
             self._chunk = None
-            return chunk.value
-        return record(chunk.value, at)
+            return self._whole(chunk.value)
+        if self._rows is None:
+            self._rows = Rows(chunk.value)
+        return self._rows.at(at)
+
+    def _whole(self, value: Structure) -> Structure:
+        """Return a batch as the consumer gets it. What has to be copied is there twice for a moment."""
+        copied = copied_bytes(value)
+        if not copied:
+            return value
+        needed = bytes_of(value) + copied
+        if needed > self._run.limit_bytes:
+            raise DoesNotFit(self._stage.described(), needed, self._run.limit_bytes)
+        return handed_over(value)
 
     def _stop(self) -> None:
         super()._stop()
-        self._chunk, self._row = None, 0
+        self._chunk, self._rows, self._row = None, None, 0
 
 
 def _check_form(state: Any) -> None:

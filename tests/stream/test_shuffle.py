@@ -147,3 +147,42 @@ def test_consecutive_epochs_know_nothing_of_each_other():
 def orders_of(size, rounds):
     stream = from_memory(size).shuffle(seed=11).batch(size)
     return (np.asarray(batch["n"]) for batch in stream.repeat(rounds))
+
+
+ONCE = {"seed": 1, "reshuffle_each_iteration": False}
+SHUFFLED_ONCE = {
+    "exactly": lambda: from_memory(40).shuffle(**ONCE),
+    "block-wise": lambda: from_memory(40).shuffle(**ONCE, window="1KiB"),
+    "in windows": lambda: from_memory(40).filter(lambda _: True).shuffle(**ONCE, window="200B"),
+    "files": lambda: from_files().shuffle(**ONCE),
+    "cached": lambda: from_memory(40).shuffle(**ONCE).cache(),
+}
+
+
+@pytest.mark.parametrize("how", SHUFFLED_ONCE)
+def test_what_is_shuffled_once_has_the_order_of_epoch_0_in_every_epoch(how):
+    stream = SHUFFLED_ONCE[how]()
+    first = numbers(stream)
+    assert first != sorted(first)
+    assert numbers(stream.epoch(3)) == first
+    assert numbers(stream.repeat(3)) == first * 3
+
+
+@pytest.mark.parametrize("how", SHUFFLED_ONCE)
+def test_a_split_of_what_is_shuffled_once_never_leaks(how):
+    stream = SHUFFLED_ONCE[how]()
+    held_out = set(numbers(stream.take(5)))
+    for epoch in range(4):
+        assert held_out.isdisjoint(numbers(stream.skip(5).epoch(epoch)))
+
+
+def test_what_is_shuffled_once_can_be_shuffled_anew_behind_a_split():
+    training = from_memory(40).shuffle(**ONCE).skip(5).shuffle(seed=2)
+    assert numbers(training.epoch(0)) != numbers(training.epoch(1))
+    assert sorted(numbers(training.epoch(0))) == sorted(numbers(training.epoch(1)))
+
+
+def test_a_state_knows_whether_a_shuffle_is_made_anew():
+    state = iter(from_memory(40).shuffle(seed=1)).get_state()
+    with pytest.raises(ValueError, match="another stream"):
+        iter(from_memory(40).shuffle(**ONCE)).set_state(state)

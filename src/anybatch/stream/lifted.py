@@ -31,7 +31,7 @@ def lifted(stage: Stage) -> Lifted:
     if isinstance(stage, WindowShuffle):
         below = lifted(stage.parent)
         # what is kept has numbers
-        return Lifted(below.content, (*below.steps, ("window", (stage.seed, stage.window_bytes))))
+        return Lifted(below.content, (*below.steps, ("window", (stage.seed, stage.anew, stage.window_bytes))))
     if isinstance(stage, Reordered | Kept) or (isinstance(stage, Filter | OneToOne) and not stage.batched):
         below = lifted(stage.parent)
         if isinstance(stage, Reordered) and (below.steps or isinstance(stage, Shuffle)):
@@ -59,7 +59,9 @@ def _parents(stage: Stage) -> tuple[Stage, ...]:
 def _depends_on_epoch(stage: Stage) -> bool:
     if isinstance(stage, Epoch):
         return False
-    return isinstance(stage, Shuffle | WindowShuffle | Mix) or any(map(_depends_on_epoch, _parents(stage)))
+    if isinstance(stage, Shuffle | WindowShuffle) and stage.anew:
+        return True
+    return isinstance(stage, Mix) or any(map(_depends_on_epoch, _parents(stage)))
 
 
 def _refuse_other_epochs(stage: Stage) -> None:

@@ -13,7 +13,7 @@ from anybatch.stream.stage import HOLDING_WEIGHT, SOURCE_WEIGHT, Operation, Stag
 BLOCKS_PER_WINDOW = 64
 
 Step: TypeAlias = tuple[str, tuple[int, ...]]
-"""A change of order: ("shuffle", (seed,)), ("skip", (n,)), ("take", (n,)), ("shard", (count, index)), …"""
+"""A change of order: ("shuffle", (seed, anew)), ("skip", (n,)), ("take", (n,)), ("shard", (count, index))."""
 
 
 @runtime_checkable
@@ -179,10 +179,11 @@ def _native_numbers(
 ) -> list[int]:
     if name not in {"shuffle", "window"}:
         return list(numbers)
-    seed = numbers[0] & (2**64 - 1)
+    seed, anew = numbers[0] & (2**64 - 1), numbers[1]
+    epoch = epoch if anew else 0
     if name == "shuffle":
         return [seed, epoch]
-    block = max(1, numbers[1] // BLOCKS_PER_WINDOW // max(1, mean_bytes()))
+    block = max(1, numbers[2] // BLOCKS_PER_WINDOW // max(1, mean_bytes()))
     return [seed, epoch, block, BLOCKS_PER_WINDOW]
 
 

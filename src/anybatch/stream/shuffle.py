@@ -17,18 +17,22 @@ from anybatch.stream.structure import as_columns, joined, rows_at
 
 @dataclass(frozen=True, slots=True)
 class Shuffle(Reordered):
-    """An exact shuffle of all records, computed and not buffered; with a window, block-wise."""
+    """An exact shuffle of all records, computed and not buffered; with a window, block-wise.
+
+    Unless it is made `anew` every epoch has the order of epoch 0.
+    """
 
     seed: int
     window_bytes: int = 0
+    anew: bool = True
 
     def __post_init__(self) -> None:
         self._below()
 
     def step(self) -> Step:
         if self.window_bytes:
-            return ("window", (self.seed, self.window_bytes))
-        return ("shuffle", (self.seed,))
+            return ("window", (self.seed, self.anew, self.window_bytes))
+        return ("shuffle", (self.seed, self.anew))
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
         return self._below().then(self.step()).open(run, state)
@@ -45,7 +49,7 @@ class Shuffle(Reordered):
 
     def described(self) -> str:
         window = f", window={self.window_bytes}" if self.window_bytes else ""
-        return f"shuffle(seed={self.seed}{window})"
+        return f"shuffle(seed={self.seed}{window}{_once(self.anew)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,7 @@ class WindowShuffle(Operation):
 
     seed: int
     window_bytes: int
+    anew: bool = True
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
         share, below = run.share(2 * HOLDING_WEIGHT, self.parent.weight, chunks=4)
@@ -64,7 +69,7 @@ class WindowShuffle(Operation):
         for window in _windows(self.parent.open(below, place.parent), most_bytes):
             meter.peak_bytes = max(meter.peak_bytes, 2 * window.nbytes)
             behind = _Place(place.window + 1, window.stamp(window.rows - 1), 0)
-            rest = _shuffled(window, self.seed, place.window).cut(place.emitted, window.rows)
+            rest = self._shuffled(window, place.window).cut(place.emitted, window.rows)
             yield from _stamped(rest, place, behind, run.most_rows)
             place = behind
 
@@ -73,7 +78,22 @@ class WindowShuffle(Operation):
         return self.parent.weight + 2 * HOLDING_WEIGHT
 
     def described(self) -> str:
-        return f"shuffle(seed={self.seed}, window={self.window_bytes})"
+        return f"shuffle(seed={self.seed}, window={self.window_bytes}{_once(self.anew)})"
+
+    def _shuffled(self, window: Chunk, number: int) -> Chunk:
+        epoch = int(np.max(window.epoch)) if self.anew else 0
+        own_seed = int(seeds_of(self.seed, number, np.zeros(1, np.int64))[0])
+        rows = int64s(Order(window.rows, [("shuffle", [own_seed, epoch])]).records(0, window.rows))
+        return replace(
+            window,
+            value=rows_at(window.value, rows),
+            numbers=window.numbers[rows],
+            epoch=epochs_at(window.epoch, rows),
+        )
+
+
+def _once(anew: bool) -> str:
+    return "" if anew else ", reshuffle_each_iteration=False"
 
 
 def _windows(chunks: Iterator[Chunk], most_bytes: int) -> Iterator[Chunk]:
@@ -108,18 +128,6 @@ class _Place:
     window: int
     parent: State
     emitted: int
-
-
-def _shuffled(window: Chunk, seed: int, number: int) -> Chunk:
-    epoch = int(np.max(window.epoch))
-    own_seed = int(seeds_of(seed, number, np.zeros(1, np.int64))[0])
-    rows = int64s(Order(window.rows, [("shuffle", [own_seed, epoch])]).records(0, window.rows))
-    return replace(
-        window,
-        value=rows_at(window.value, rows),
-        numbers=window.numbers[rows],
-        epoch=epochs_at(window.epoch, rows),
-    )
 
 
 def _stamped(rest: Chunk, place: _Place, behind: _Place, rows: int) -> Iterator[Chunk]:

@@ -88,14 +88,17 @@ class Stream:
 
         `buffer_size` is taken so that tf.data chains can be pasted, and not needed. `window="256MiB"`: blocks
         of neighbours in random order, 64 of them shuffled together; for compressed shards, behind `filter`,
-        and where random reads are dear.
+        and where random reads are dear. `reshuffle_each_iteration=False`: every epoch has the order of epoch
+        0, so that what `take` takes and `skip` leaves are apart in all of them.
         """
         number = 0 if seed is None else seed_number(seed)
+        # None is what tf.data calls its default, which is to shuffle anew
+        anew = reshuffle_each_iteration is None or bool(reshuffle_each_iteration)
         if window is None:
-            return Stream(Shuffle(self._stage, number))
+            return Stream(Shuffle(self._stage, number, anew=anew))
         if addressed(self._stage) is None and not self._stage.batched:
-            return Stream(WindowShuffle(self._stage, number, parse_size(window)))
-        return Stream(Shuffle(self._stage, number, parse_size(window)))
+            return Stream(WindowShuffle(self._stage, number, parse_size(window), anew))
+        return Stream(Shuffle(self._stage, number, parse_size(window), anew))
 
     def map(
         self,

@@ -7,7 +7,7 @@ import anybatch as ab
 from anybatch.errors import CorruptRecord, TooManyCorrupt
 from anybatch.stream.iterator import StreamIterator
 from anybatch.stream.run import Run
-from tests.shard_files import OVERHEAD, flipped, starts_of, stream_of
+from tests.shard_files import OVERHEAD, PACK, flipped, starts_of, stream_of
 from tests.stream.living_threads import check_no_thread_is_left
 from tests.stream.stream_laws import (
     check_nothing_is_lost_or_repeated,
@@ -146,16 +146,46 @@ def test_too_many_are_an_error(damaged, size, most, fits):
                 flat(stream)
 
 
-def test_a_length_leaves_out_what_is_known_to_be_damaged(damaged):
-    stream = damaged(30, on_corrupt="skip")
-    for one in [
-        stream,
-        stream.shuffle(seed=1),
-        stream.batch(4),
-        stream.skip(3).batch(4),
-        stream.shard(2, 1).batch(3),
-    ]:
+PIECES = {
+    "all": lambda stream: stream,
+    "the first": lambda stream: stream.take(12),
+    "all but the first": lambda stream: stream.skip(12),
+    "one shard": lambda stream: stream.shard(2, 0),
+    "the other shard": lambda stream: stream.shard(2, 1),
+    "some of one shard": lambda stream: stream.shard(2, 1).skip(2).take(7),
+    "cached": lambda stream: stream.cache().take(12),
+}
+
+
+@pytest.mark.parametrize("piece", PIECES)
+@pytest.mark.parametrize("bad", [BAD, {8, 9, 10, 11}, {22}, set(range(12))])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_length_leaves_out_what_is_known_to_be_damaged(damaged, piece, bad, shuffled):
+    stream = damaged(30, bad, on_corrupt="skip")
+    some = PIECES[piece](stream.shuffle(seed=1) if shuffled else stream)
+    for one in [some, some.batch(4), some.batch(4, drop_remainder=True), some.batch(3)]:
         assert len(one) == len(elements(one)), one
+        # a cache is full now, and says the same
+        assert len(one) == len(elements(one)), one
+
+
+def test_a_length_leaves_out_what_is_damaged_in_compressed_files(tmp_path):
+    records = contents(30)
+    content = stream_of(records)
+    for number in BAD:
+        content = flipped(content, starts_of(records)[number] + 12 + 5)
+    path = tmp_path / "packed.tfrecord.gz"
+    path.write_bytes(PACK["GZIP"](content))
+    stream = ab.read(str(path), bytes, on_corrupt="skip")
+    for one in [stream, stream.batch(4), stream.batch(4, drop_remainder=True), stream.batch(2)]:
+        assert len(one) == len(list(one)), one
+
+
+@SIZES
+def test_where_the_rest_is_dropped_every_batch_is_full(damaged, size):
+    stream = damaged(size, on_corrupt="skip")
+    for order in [stream, stream.shuffle(seed=1), stream.shuffle(seed=2).epoch(3)]:
+        assert {len(batch) for batch in numbers(order.batch(4, drop_remainder=True))} == {4}
 
 
 def test_no_thread_is_left_behind_damage_while_the_exception_is_kept(damaged):

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
@@ -81,6 +82,23 @@ def build_index(
             progress(scan.bytes_done - done)
         done = scan.bytes_done
     return scan.finish()
+
+
+def bad_numbers(index: Index) -> list[int]:
+    """Return the numbers of the records that an index knows to be damaged."""
+    if not index.bad_records:
+        return []
+
+    def offset(number: int) -> int:
+        return memoryview(index.extents(number, number + 1)).cast("q")[0]
+
+    numbers = [bisect_left(range(index.records), at, key=offset) for at, _, _ in index.damaged]
+    # a damaged stretch that holds no record whose end is known has no number either
+    return [
+        number
+        for number, (at, _, _) in zip(numbers, index.damaged, strict=True)
+        if number < index.records and offset(number) == at
+    ]
 
 
 def load_or_build(shard: Shard, *, progress: Progress | None = None) -> Index:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anybatch._native import Batch, Index, Reader, Schema
 from anybatch.errors import CorruptRecord, Damage, NothingToRead
@@ -15,7 +16,7 @@ from anybatch.records.assemble import Assembler, assemble, assembler
 from anybatch.records.columns import BytesColumn, Column
 from anybatch.records.dtypes import BYTES
 from anybatch.records.features import Bytes, Feature, native_fields
-from anybatch.records.index import Progress, keep_index, load_indexes, load_or_build_all
+from anybatch.records.index import Progress, bad_numbers, keep_index, load_indexes, load_or_build_all
 from anybatch.records.ledger import Ledger
 from anybatch.records.reading import Bounds, Reading
 from anybatch.records.shards import Shard
@@ -71,6 +72,14 @@ class RecordSet:
     def count(self) -> int:
         """Return how many records there are, without those known to be damaged."""
         return sum(index.records - index.bad_records for index in self.indexes())
+
+    def left_out(self) -> NDArray[np.int64]:
+        """Return the numbers of the records that are known to be damaged and so never come, in order."""
+        found, first = [], 0
+        for index in self.indexes():
+            found += [first + number for number in bad_numbers(index)]
+            first += index.records
+        return np.array(found, np.int64)
 
     def in_file_order(self, batch_size: int) -> Iterator[Columns]:
         """Yield batches as the records lie. Shards without an index are walked, and have one afterwards."""

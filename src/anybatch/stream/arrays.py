@@ -13,7 +13,7 @@ from anybatch.records import BytesColumn, Column, RaggedColumn, aligned_copy, in
 from anybatch.stream.chunk import Chunk, Stamp, State
 from anybatch.stream.contents import Contents
 from anybatch.stream.layout import named_leaves
-from anybatch.stream.order import Addressed, Step, native_steps
+from anybatch.stream.order import Addressed, Numbers, Step, native_steps
 from anybatch.stream.run import Run
 from anybatch.stream.stage import SOURCE_WEIGHT, Stage
 from anybatch.stream.stream import Stream
@@ -54,6 +54,9 @@ class Arrays(Stage):
 
     def records(self) -> int:
         return self.rows
+
+    def left_out(self) -> Numbers:
+        return np.empty(0, np.int64)
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
         return Addressed(self).open(run, state)

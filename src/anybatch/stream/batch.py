@@ -3,17 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from anybatch.errors import DoesNotFit
 from anybatch.stream.chunk import Chunk, State, one_chunk
 from anybatch.stream.meters import Meter
-from anybatch.stream.order import Source, addressed
+from anybatch.stream.order import Addressed, Source, addressed
 from anybatch.stream.run import Run
 from anybatch.stream.stage import HOLDING_WEIGHT, Operation
 
 
 @dataclass(frozen=True, slots=True)
 class Batch(Operation):
-    """`size` records at a time, as columns; the last ones may be fewer.
+    """`size` records at a time, as columns; the last ones may be fewer, unless those are dropped.
 
     Where positions are known a batch is a range of them: a damaged record is missing from its own batch,
     and shifts no other. Elsewhere a batch is filled with whatever comes next.
@@ -52,8 +54,9 @@ class Batch(Operation):
             groups = _by_position(chunks, self.size, state["position"] if state else 0)
         else:
             groups = _by_count(chunks, self.size)
-        for parts, full in groups:
-            if full or not self.drop_remainder:
+        for parts in groups:
+            # whoever drops the rest wants equal batches: one that lacks a damaged record is none
+            if not self.drop_remainder or sum(part.rows for part in parts) == self.size:
                 yield parts
 
     @property
@@ -72,8 +75,22 @@ class Batch(Operation):
 
     def length(self) -> int:
         below = addressed(self.parent)
-        whole, rest = divmod(self.parent.length() if below is None else below.length(), self.size)
+        if below is None and isinstance(self.parent, Source):
+            below = Addressed(self.parent)
+        if below is not None:
+            return self._length_by_position(below)
+        whole, rest = divmod(self.parent.length(), self.size)
         return whole + (rest > 0 and not self.drop_remainder)
+
+    def _length_by_position(self, below: Addressed) -> int:
+        """Return how many batches will come: some lack records, and of some none is left."""
+        whole, rest = divmod(below.length(), self.size)
+        sizes = {whole: rest} if rest else {}
+        lacking, counts = np.unique(below.left_out() // self.size, return_counts=True)
+        if self.drop_remainder:
+            return whole - int(np.count_nonzero(lacking < whole))
+        gone = sum(count == sizes.get(at, self.size) for at, count in zip(lacking, counts, strict=True))
+        return whole + len(sizes) - int(gone)
 
     @property
     def batched(self) -> bool:
@@ -83,8 +100,8 @@ class Batch(Operation):
         return f"batch({self.size}{', drop_remainder=True' * self.drop_remainder})"
 
 
-def _by_position(chunks: Iterator[Chunk], size: int, start: int) -> Iterator[tuple[list[Chunk], bool]]:
-    """Yield the parts of each batch, and whether it has its full range of positions.
+def _by_position(chunks: Iterator[Chunk], size: int, start: int) -> Iterator[list[Chunk]]:
+    """Yield the parts of each batch: a full range of positions, but for the last one.
 
     A part of which every record is damaged never comes, be it the last one of its batch.
     """
@@ -93,19 +110,19 @@ def _by_position(chunks: Iterator[Chunk], size: int, start: int) -> Iterator[tup
     for chunk in chunks:
         behind = chunk.stamp(chunk.rows - 1)["position"]
         if parts and behind > end:
-            yield parts, True
+            yield parts
             parts = []
         end = max(end, start + -(-(behind - start) // size) * size)
         parts.append(chunk)
         if chunk.ends_batch:
-            yield parts, behind == end
+            yield parts
             parts = []
     if parts:
-        yield parts, False
+        yield parts
 
 
-def _by_count(chunks: Iterator[Chunk], size: int) -> Iterator[tuple[list[Chunk], bool]]:
-    """Yield the parts of each batch, and whether it is full."""
+def _by_count(chunks: Iterator[Chunk], size: int) -> Iterator[list[Chunk]]:
+    """Yield the parts of each batch."""
     parts: list[Chunk] = []
     missing = size
     for chunk in chunks:
@@ -115,11 +132,11 @@ def _by_count(chunks: Iterator[Chunk], size: int) -> Iterator[tuple[list[Chunk],
             parts.append(part)
             start, missing = start + part.rows, missing - part.rows
             if not missing:
-                yield parts, True
+                yield parts
                 parts, missing = [], size
     if parts:
         # the rest of a chunk begins anywhere in its memory
-        yield parts if len(parts) > 1 else [parts[0].copied()], False
+        yield parts if len(parts) > 1 else [parts[0].copied()]
 
 
 def _check_room(parts: list[Chunk], meter: Meter) -> None:

@@ -40,7 +40,7 @@ def declared(stage: Stage) -> Structure:
 def rows_of_every_batch(stage: Stage) -> int | None:
     """Return how many records each batch has, if all have equally many."""
     batches = [one for one in every_stage(stage) if isinstance(one, Batch)]
-    sizes = {one.size if one.drop_remainder and not _may_lack_records(one) else None for one in batches}
+    sizes = {one.size if one.drop_remainder else None for one in batches}
     return sizes.pop() if len(sizes) == 1 else None
 
 
@@ -48,15 +48,13 @@ def length_is_certain(stage: Stage) -> bool:
     """Return whether the length can be had without reading, and nothing met on the way can change it."""
     for record_set in _record_sets(stage):
         indexes = [load_index(shard) for shard in record_set.shards]
+        # where records are known to be damaged, how many of a part come may differ from epoch to epoch
         if any(
-            index is None or (record_set.on_corrupt == "skip" and not index.verified) for index in indexes
+            index is None or (record_set.on_corrupt == "skip" and (index.bad_records or not index.verified))
+            for index in indexes
         ):
             return False
     return True
-
-
-def _may_lack_records(stage: Stage) -> bool:
-    return any(record_set.on_corrupt == "skip" for record_set in _record_sets(stage))
 
 
 def _record_sets(stage: Stage) -> list[RecordSet]:

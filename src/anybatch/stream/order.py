@@ -4,13 +4,21 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
+from anybatch._native import Order
 from anybatch.errors import AnybatchError
+from anybatch.records import int64s
 from anybatch.stream.ahead import in_order
 from anybatch.stream.chunk import Chunk, State
 from anybatch.stream.run import Run
 from anybatch.stream.stage import HOLDING_WEIGHT, SOURCE_WEIGHT, Operation, Stage
 
 BLOCKS_PER_WINDOW = 64
+_AT_A_TIME = 1 << 20
+
+Numbers: TypeAlias = NDArray[np.int64]
 
 Step: TypeAlias = tuple[str, tuple[int, ...]]
 """A change of order: ("shuffle", (seed, anew)), ("skip", (n,)), ("take", (n,)), ("shard", (count, index))."""
@@ -26,6 +34,9 @@ class Source(Protocol):
 
     def records(self) -> int:
         """Return how many numbers there are."""
+
+    def left_out(self) -> Numbers:
+        """Return the numbers that are known never to come because their records are damaged, in order."""
 
     def mean_bytes(self) -> int:
         """Return how many bytes a record takes on average: what a window of bytes is counted in."""
@@ -61,8 +72,30 @@ class Addressed:
         return chunks
 
     def length(self) -> int:
-        """Return how many records the order has."""
+        """Return how many positions the order has."""
         return length_of(self.source.records(), self.steps)
+
+    def left_out(self) -> Numbers:
+        """Return the positions in epoch 0 that are known to stay empty: their records are damaged."""
+        bad: Numbers = self.source.left_out()
+        if not len(bad) or not self.steps:
+            return bad
+        order = Order(self.source.records(), native_steps(self.steps, 0, self.source.mean_bytes))
+        # an order can be computed one way only: from positions to numbers
+        starts = range(0, len(order), _AT_A_TIME)
+        found = [start + _places_of(bad, order, start) for start in starts]
+        return np.concatenate([np.empty(0, np.int64), *found])
+
+    def coming(self) -> int:
+        """Return how many records come in epoch 0, as far as is known."""
+        return self.length() - len(self.left_out())
+
+
+def _places_of(wanted: Numbers, order: Order, start: int) -> Numbers:
+    """Return where among the next positions the wanted numbers, which are in order, stand."""
+    numbers = int64s(order.records(start, min(len(order), start + _AT_A_TIME)))
+    nearest = np.minimum(np.searchsorted(wanted, numbers), len(wanted) - 1)
+    return np.flatnonzero(wanted[nearest] == numbers)
 
 
 def run_map(

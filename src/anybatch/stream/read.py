@@ -26,7 +26,7 @@ from anybatch.records import (
 from anybatch.stream.chunk import Chunk, State
 from anybatch.stream.contents import Contents
 from anybatch.stream.filter import kept
-from anybatch.stream.order import Addressed, Step, native_steps
+from anybatch.stream.order import Addressed, Numbers, Step, native_steps
 from anybatch.stream.run import Run
 from anybatch.stream.stage import SOURCE_WEIGHT, Stage
 from anybatch.stream.stream import Stream
@@ -84,6 +84,9 @@ class Records(Stage):
 
     def records(self) -> int:
         return sum(index.records for index in self.record_set.indexes())
+
+    def left_out(self) -> Numbers:
+        return self.record_set.left_out()
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
         if state and self.numbered:

@@ -26,7 +26,8 @@ class Slice(Reordered):
         return self._counted(run, state)
 
     def length(self) -> int:
-        return length_of(self.parent.length(), (self.step(),))
+        order = addressed(self)
+        return length_of(self.parent.length(), (self.step(),)) if order is None else order.coming()
 
     def _counted(self, run: Run, state: State) -> Iterator[Chunk]:
         passed = state["passed"] if state else 0
@@ -74,7 +75,8 @@ class Take(Slice):
         if not self.count:
             return 0
         try:
-            return min(self.count, self.parent.length())
+            # not `super`: a class with slots is made anew, and is not the one that `super` knows
+            return Slice.length(self)
         except Endless:
             return self.count
 

@@ -59,6 +59,12 @@ class Stored:
             return table.positions
         return self.content.length() if numbered is None else numbered.length()
 
+    def left_out(self) -> Numbers:
+        table, numbered = self.held.table, self._numbered
+        if table is not None and table.slots is not None:
+            return np.flatnonzero(table.slots == 0)
+        return np.empty(0, np.int64) if table is not None or numbered is None else numbered.left_out()
+
     def mean_bytes(self) -> int:
         table, numbered = self.held.table, self._numbered
         if table is not None:

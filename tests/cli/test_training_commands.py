@@ -1,5 +1,7 @@
 """The commands that need a framework."""
 
+import subprocess
+
 import numpy as np
 import pytest
 
@@ -63,6 +65,27 @@ def test_plan_says_which_feature_a_model_cannot_take(anybatch, table):
     run = anybatch("plan", f"{table}/model.py:build", f"{table}/raw.tfrecord")
     assert run.code == 2
     assert "feature 'image' holds bytes, and a model takes numbers; return (model, stream)" in run.complaint
+
+
+def pretended(command, cwd, **_):
+    """What the commands of the demo print for programs, without a minute of training."""
+    (cwd / "history.json").write_text('{"accuracy": [0.5, 0.9]}')
+    killed = "with_keras.py" in command
+    out = '{"findings": []}' if "doctor" in command else '{"event": "began"}\n{"event": "over"}\n'
+    assert "--json" in command[:5]
+    return subprocess.CompletedProcess(command, 137 if killed else 0, out)
+
+
+def test_the_demo_tells_programs_everything_in_one_document(anybatch, tmp_path, monkeypatch):
+    monkeypatch.setattr(subprocess, "run", pretended)
+    run = anybatch("demo", "--to", tmp_path, "--json")
+    assert run.code == 0
+    told = run.json
+    assert told["doctor"] == {"findings": []}
+    assert (told["keras"]["exit_code"], told["anybatch"]["exit_code"]) == (137, 0)
+    assert [one["event"] for one in told["anybatch"]["events"]] == ["began", "over"]
+    assert told["history"]["accuracy"] == [0.5, 0.9]
+    assert "$ anybatch doctor --json" in run.err
 
 
 def test_the_demo_overwrites_nothing(anybatch, tmp_path):

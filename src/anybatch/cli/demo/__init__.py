@@ -4,13 +4,16 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from anybatch.cli.arguments import JsonOption
 from anybatch.cli.failures import reported
+from anybatch.cli.report import print_json
 
 EXAMPLE = "Example:  anybatch demo --to demo"
 
@@ -25,58 +28,97 @@ def demo(
     to: Annotated[Path, typer.Option(metavar="FOLDER", help="Where data, scripts and reports go.")] = Path(
         "anybatch-demo"
     ),
+    as_json: JsonOption = False,
 ) -> int:
     """Train a model in memory that does not hold its batch, on sorted and damaged data.
 
     Makes the data, diagnoses it, shows plain Keras being killed in a memory group, and trains the same model
     at the same batch size in the same group. Takes a minute or two on two cores and needs TensorFlow.
-    """
-    from anybatch.cli.demo.data import damage, write_sorted_digits
 
+    Exit code: 0 done, 2 could not be done, else that of the training with anybatch.
+    """
+    stage = _Stage(to, as_json)
     if (to / "train").exists():
         raise FileExistsError(f"{to} holds a demo already; remove it, or name another folder with --to")
     (to / "train").mkdir(parents=True)
-    _headline("6,000 pictures, all of one class before the next, in 4 shards; one bit flips on the disk")
-    write_sorted_digits(to / "train")
-    shard = min((to / "train").glob("*.tfrecord"))
-    print(f"byte {damage(shard):,} of {shard.name} is wrong now")
+    _prepare(stage)
+    look = ("--batch-size", "512", "--shuffle-buffer", "1000", "--html", "doctor.html")
+    doctor = stage.show("doctor", "train/*.tfrecord", *look)
+    stage.headline(f"plain Keras, batch 512, in {MEMORY}")
+    keras = stage.show("run", "--memory", MEMORY, "with_keras.py")
+    stage.headline(f"anybatch, the same model, the same batch of 512, the same {MEMORY}")
+    ours = stage.show("run", "--memory", MEMORY, "--report", "run.html", "with_anybatch.py")
+    history = json.loads((to / "history.json").read_text()) if ours.code == 0 else {}
+    if as_json:
+        told = {"doctor": doctor.document(), "keras": keras.events(), "anybatch": ours.events()}
+        print_json({"folder": str(to), "memory": MEMORY, **told, "history": history})
+    elif history:
+        _plot(stage, history)
+        stage.say(f"\nlook at {to}/doctor.html and {to}/run.html; the two scripts lie beside them")
+    return ours.code
+
+
+def _prepare(stage: "_Stage") -> None:
+    """Make the data, damage it, and lay the scripts beside it."""
+    from anybatch.cli.demo.data import damage, write_sorted_digits
+
+    stage.headline("6,000 pictures, all of one class before the next, in 4 shards; one bit flips on the disk")
+    train = stage.folder / "train"
+    write_sorted_digits(train)
+    shard = min(train.glob("*.tfrecord"))
+    stage.say(f"byte {damage(shard):,} of {shard.name} is wrong now")
     for name in ("with_keras.py", "with_anybatch.py"):
-        (to / name).write_text(files(__package__).joinpath(f"{name}.txt").read_text())
-    _show(
-        to,
-        "doctor",
-        "train/*.tfrecord",
-        "--batch-size",
-        "512",
-        "--shuffle-buffer",
-        "1000",
-        "--html",
-        "doctor.html",
-    )
-    _headline(f"plain Keras, batch 512, in {MEMORY}")
-    _show(to, "run", "--memory", MEMORY, "with_keras.py")
-    _headline(f"anybatch, the same model, the same batch of 512, the same {MEMORY}")
-    code = _show(to, "run", "--memory", MEMORY, "--report", "run.html", "with_anybatch.py")
-    if code == 0:
-        _plot(json.loads((to / "history.json").read_text()))
-        print(f"\nlook at {to}/doctor.html and {to}/run.html; the two scripts lie beside them")
-    return code
+        (stage.folder / name).write_text(files(__package__).joinpath(f"{name}.txt").read_text())
 
 
-def _show(folder: Path, *words: str) -> int:
-    """Show a command and what it prints."""
-    _headline("$ anybatch " + " ".join(f"'{word}'" if "*" in word else word for word in words))
-    quiet = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"}
-    return subprocess.run(
-        [sys.executable, "-m", "anybatch", *words], cwd=folder, env=quiet, check=False
-    ).returncode
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """How a command ended, and what it printed if that was for programs."""
+
+    code: int
+    printed: str
+
+    def document(self) -> Any:
+        """Return the one document that it printed."""
+        return json.loads(self.printed)
+
+    def events(self) -> dict[str, Any]:
+        """Return its exit code and the events that it printed, one per line."""
+        return {"exit_code": self.code, "events": [json.loads(line) for line in self.printed.splitlines()]}
 
 
-def _plot(history: dict[str, list[float]]) -> None:
-    _headline("accuracy after each epoch")
+@dataclass(frozen=True, slots=True)
+class _Stage:
+    """Where the demo is shown: on stdout, or for programs on stderr, with one document at the end."""
+
+    folder: Path
+    as_json: bool
+
+    def say(self, text: str) -> None:
+        """Print a line for people."""
+        print(text, file=sys.stderr if self.as_json else sys.stdout, flush=True)
+
+    def headline(self, text: str) -> None:
+        """Print what comes next."""
+        shown = sys.stderr if self.as_json else sys.stdout
+        self.say(f"\n\033[1m{text}\033[0m" if shown.isatty() else f"\n{text}")
+
+    def show(self, command: str, *words: str) -> _Shown:
+        """Show a command and what it prints."""
+        given = [command, *(["--json"] if self.as_json else []), *words]
+        self.headline("$ anybatch " + " ".join(f"'{word}'" if "*" in word else word for word in given))
+        ran = subprocess.run(
+            [sys.executable, "-m", "anybatch", *given],
+            cwd=self.folder,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore"},
+            stdout=subprocess.PIPE if self.as_json else None,
+            text=True,
+            check=False,
+        )
+        return _Shown(ran.returncode, ran.stdout or "")
+
+
+def _plot(stage: _Stage, history: dict[str, list[float]]) -> None:
+    stage.headline("accuracy after each epoch")
     for epoch, accuracy in enumerate(history["accuracy"], 1):
-        print(f"  {epoch}  {_BAR * round(50 * accuracy):<50} {accuracy:.1%}")
-
-
-def _headline(text: str) -> None:
-    print(f"\n\033[1m{text}\033[0m" if sys.stdout.isatty() else f"\n{text}", flush=True)
+        stage.say(f"  {epoch}  {_BAR * round(50 * accuracy):<50} {accuracy:.1%}")

@@ -72,6 +72,11 @@ def test_no_such_file_is_one_line(anybatch, command, name, tmp_path):
 
 
 @every_command
+def test_an_empty_name_is_no_folder(anybatch, command, tmp_path):
+    assert "0 files match ``" in failed(anybatch, command, "", tmp_path)
+
+
+@every_command
 def test_a_link_to_nowhere_is_one_line(anybatch, command, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "gone")
     assert "0 files match" in failed(anybatch, command, tmp_path / "link", tmp_path)
@@ -181,6 +186,10 @@ def small_disk(tmp_path):
         ["reshard", "FILE", "--to", "new", "--shards", "2", "--seed", "-1"],
         ["reshard", "FILE", "--to", "new", "--shards", "2", "--compression", "zip"],
         ["repair", "FILE"],
+        ["repair", "FILE", "--to", ""],
+        ["reshard", "FILE", "--to", "", "--shards", "2"],
+        ["run", "--report", "no/such/folder/page.html", __file__],
+        ["run", "--report", "/", __file__],
         ["verify"],
         ["nonsense"],
     ],

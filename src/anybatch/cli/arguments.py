@@ -38,18 +38,18 @@ def existing(script: str) -> str:
         return script
 
 
-def writable(file: str | None) -> str | None:
-    """Return a file that can be written, before work is done for it; else an error of the system names it."""
+def refuse_unwritable(file: str | os.PathLike[str] | None) -> None:
+    """Raise what the system would say of a file that cannot be written, before work is done for it."""
     if file is None:
-        return None
+        return
+    file = os.fspath(file)
     folder = Path(file).parent
     if Path(file).is_dir():
-        raise _of_the_system(errno.EISDIR, file)
+        raise _of_the_system(errno.EISDIR, file or ".")
     if not folder.is_dir():
         raise _of_the_system(errno.ENOTDIR if folder.exists() else errno.ENOENT, str(folder))
     if not os.access(file if Path(file).exists() else folder, os.W_OK):
         raise _of_the_system(errno.EACCES, file)
-    return file
 
 
 def _of_the_system(number: int, file: str) -> OSError:
@@ -77,7 +77,21 @@ AddressOption = Annotated[
         metavar="HOST:PORT", help="The Ray cluster.", show_default="RAY_ADDRESS, else one is started here"
     ),
 ]
+
+
+def _named_folder(folder: str) -> str:
+    # what a shell makes of a variable that is not set
+    if not folder:
+        raise typer.BadParameter("it names no folder; `--to .` is the one you are in")
+    return folder
+
+
 ToOption = Annotated[
     str,
-    typer.Option("--to", metavar="DIR", help="The folder for the new files. Nothing in it is overwritten."),
+    typer.Option(
+        "--to",
+        metavar="DIR",
+        help="The folder for the new files. Nothing in it is overwritten.",
+        callback=_named_folder,
+    ),
 ]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anybatch.cli.arguments import AddressOption, EngineOption, JsonOption, PathsArgument, writable
+from anybatch.cli.arguments import AddressOption, EngineOption, JsonOption, PathsArgument, refuse_unwritable
 from anybatch.cli.engines import named_engine
 from anybatch.cli.failures import reported
 from anybatch.cli.findings import counted, exit_code, show_findings
@@ -52,7 +52,7 @@ def doctor(
     from anybatch.cli.models import built_model
     from anybatch.doctor import diagnose
 
-    html = writable(html)
+    refuse_unwritable(html)
     with named_engine(engine, address) as workers:
         found = diagnose(
             {"these": paths, "held out": against} if against else paths,

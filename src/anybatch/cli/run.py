@@ -5,7 +5,14 @@ from typing import Annotated
 
 import typer
 
-from anybatch.cli.arguments import FolderOption, RetriesOption, ScriptArgument, ScriptArguments, existing
+from anybatch.cli.arguments import (
+    FolderOption,
+    RetriesOption,
+    ScriptArgument,
+    ScriptArguments,
+    existing,
+    refuse_unwritable,
+)
 from anybatch.cli.failures import reported
 
 EXAMPLE = "Example:  anybatch run --memory 2GiB train.py --epochs 10"
@@ -44,6 +51,7 @@ def run(
     from anybatch.supervise.__main__ import become
     from anybatch.units import parse_size
 
+    refuse_unwritable(report)
     settings = Settings(
         script=existing(script),
         arguments=tuple(arguments or ()),

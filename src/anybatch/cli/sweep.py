@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from anybatch.cli.arguments import JsonOption, writable
+from anybatch.cli.arguments import JsonOption, refuse_unwritable
 from anybatch.cli.failures import FINE, complain, reported
 from anybatch.cli.report import print_json, print_table, say
 
@@ -50,7 +50,8 @@ def sweep(
     from anybatch.doctor import sweep as compare
     from anybatch.doctor.sweep import HEADERS, MEMORY_HEADERS
 
-    html, sizes = writable(html), _sizes(batch_sizes)
+    sizes = _sizes(batch_sizes)
+    refuse_unwritable(html)
     found = compare(
         lambda: built_model(built),
         _stream(built),

@@ -50,6 +50,9 @@ def named_compression(name: str | None) -> str:
 
 
 def _matching(path: str) -> list[str]:
+    if not path:
+        # to Path it would be the folder one is in; a shell makes it of a variable that is not set
+        raise NoFiles(path)
     if Path(path).is_dir():
         raise IsAFolder(path)
     # a file may well be called "a[1].tfrecord"

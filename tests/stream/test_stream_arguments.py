@@ -156,3 +156,43 @@ class TestLength:
                 len(stream)
         assert len(STREAM.repeat().take(25)) == 25
         assert len(STREAM.repeat().batch(4).take(3)) == 3
+
+
+TWO_NAMES = {
+    "batch": [{"n": 4}, {"batch_size": 4}],
+    "take": [{"n": 4}, {"count": 4}],
+    "skip": [{"n": 4}, {"count": 4}],
+    "repeat": [{"n": 2}, {"count": 2}],
+    "prefetch": [{"n": 2}, {"buffer_size": 2}],
+    "filter": [{"fn": not_a_third}, {"predicate": not_a_third}],
+    "map": [{"fn": doubled}, {"map_func": doubled}],
+    "shard": [{"count": 2, "index": 1}, {"num_shards": 2, "index": 1}],
+}
+
+
+@pytest.mark.parametrize("operation", TWO_NAMES)
+def test_arguments_go_by_our_names_and_by_those_of_tf_data(operation):
+    ours, theirs = TWO_NAMES[operation]
+    call = getattr(STREAM, operation)
+    assert repr(call(*ours.values())) == repr(call(**ours)) == repr(call(**theirs)) != repr(STREAM)
+
+
+@pytest.mark.parametrize("operation", TWO_NAMES)
+def test_an_argument_by_both_names_is_refused(operation):
+    ours, theirs = TWO_NAMES[operation]
+    call, (our, their) = getattr(STREAM, operation), next(zip(ours, theirs, strict=True))
+    for given in [lambda: call(**ours, **{their: ours[our]}), lambda: call(*ours.values(), **theirs)]:
+        with pytest.raises(TypeError, match=f"`{our}`, which tf.data calls `{their}`, once|multiple values"):
+            given()
+
+
+@pytest.mark.parametrize("operation", sorted(TWO_NAMES.keys() - {"repeat", "prefetch"}))
+def test_an_argument_that_is_missing_is_asked_for_by_both_names(operation):
+    our, their = (next(iter(names)) for names in TWO_NAMES[operation])
+    with pytest.raises(TypeError, match=f"{operation} needs `{our}`, which tf.data calls `{their}`"):
+        getattr(STREAM, operation)()
+
+
+@pytest.mark.parametrize("stream", [STREAM, STREAM.take(0), STREAM.filter(not_a_third), STREAM.repeat()])
+def test_a_stream_is_true_whatever_its_length(stream):
+    assert stream

@@ -15,6 +15,7 @@ from anybatch.stream.identity import identity_of as identity_of_stage
 from anybatch.stream.iterator import StreamIterator
 from anybatch.stream.limits import LimitMemory, Prefetch
 from anybatch.stream.map import Map, RandomMap
+from anybatch.stream.names import also_called
 from anybatch.stream.numbers import seed_number, shares, whole_number
 from anybatch.stream.order import addressed
 from anybatch.stream.parts import PartIterator
@@ -34,7 +35,8 @@ class Stream:
     """Records as a description of where they come from and what becomes of them.
 
     Nothing is read until it is iterated, and every operation gives a new stream. Arguments of tf.data
-    that make no difference here (`num_parallel_calls`, `deterministic`, `name`) are accepted.
+    that make no difference here (`num_parallel_calls`, `deterministic`, `name`) are accepted, and the others
+    by the names they have there too: `batch(batch_size=4)`, `map(map_func=f)`, `take(count=9)`.
 
     >>> import numpy as np
     >>> import anybatch as ab
@@ -66,6 +68,10 @@ class Stream:
 
     def __len__(self) -> int:
         return self._stage.length()
+
+    def __bool__(self) -> bool:
+        # not by its length, which is unknown behind a filter: as a `tf.data.Dataset`
+        return True
 
     def __repr__(self) -> str:
         return f"Stream: {_written(self._stage)}"
@@ -100,6 +106,7 @@ class Stream:
             return Stream(WindowShuffle(self._stage, number, parse_size(window), anew))
         return Stream(Shuffle(self._stage, number, parse_size(window), anew))
 
+    @also_called(map_func="fn")
     def map(
         self,
         fn: Callable[[Any], Any],
@@ -122,18 +129,22 @@ class Stream:
         """
         return Stream(RandomMap(self._stage, fn, seed_number(seed), batched))
 
-    def filter(self, predicate: Callable[[Any], Any], *, name: str | None = None) -> "Stream":
-        """Return the elements for which `predicate` is true."""
-        return Stream(Filter(self._stage, predicate))
+    @also_called(predicate="fn")
+    def filter(self, fn: Callable[[Any], Any], *, name: str | None = None) -> "Stream":
+        """Return the elements for which `fn` is true."""
+        return Stream(Filter(self._stage, fn))
 
-    def take(self, count: int, *, name: str | None = None) -> "Stream":
-        """Return the first `count` elements; -1 all of them, as in tf.data."""
-        return self if count == -1 else Stream(Take(self._stage, whole_number(count, "take")))
+    @also_called(count="n")
+    def take(self, n: int, *, name: str | None = None) -> "Stream":
+        """Return the first `n` elements; -1 all of them, as in tf.data."""
+        return self if n == -1 else Stream(Take(self._stage, whole_number(n, "take")))
 
-    def skip(self, count: int, *, name: str | None = None) -> "Stream":
-        """Return all but the first `count` elements; -1 skips all of them, as in tf.data."""
-        return self.take(0) if count == -1 else Stream(Skip(self._stage, whole_number(count, "skip")))
+    @also_called(count="n")
+    def skip(self, n: int, *, name: str | None = None) -> "Stream":
+        """Return all but the first `n` elements; -1 skips all of them, as in tf.data."""
+        return self.take(0) if n == -1 else Stream(Skip(self._stage, whole_number(n, "skip")))
 
+    @also_called(num_shards="count")
     def shard(self, count: int, index: int, *, name: str | None = None) -> "Stream":
         """Return every `count`-th element from `index` on: parts are disjoint, complete and even."""
         count, index = whole_number(count, "shard's count", 1), whole_number(index, "shard's index")
@@ -141,24 +152,26 @@ class Stream:
             raise ValueError(f"shard {index} of {count} does not exist; the last one is {count - 1}")
         return Stream(Shard(self._stage, count, index))
 
-    def repeat(self, count: int | None = None, *, name: str | None = None) -> "Stream":
-        """Return the stream `count` times over, each time as the next epoch; None or -1 for ever."""
-        return Stream(Repeat(self._stage, None if count in {None, -1} else whole_number(count, "repeat")))
+    @also_called(count="n")
+    def repeat(self, n: int | None = None, *, name: str | None = None) -> "Stream":
+        """Return the stream `n` times over, each time as the next epoch; None or -1 for ever."""
+        return Stream(Repeat(self._stage, None if n in {None, -1} else whole_number(n, "repeat")))
 
     def epoch(self, number: int) -> "Stream":
         """Return the stream as epoch `number` orders it; `iter(stream)` is epoch 0 every time."""
         return Stream(Epoch(self._stage, whole_number(number, "epoch")))
 
+    @also_called(batch_size="n")
     def batch(
         self,
-        batch_size: int,
+        n: int,
         drop_remainder: bool = False,
         num_parallel_calls: int | None = None,
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> "Stream":
-        """Return batches of so many records; the last one may be shorter unless dropped."""
-        return Stream(Batch(self._stage, whole_number(batch_size, "batch", 1), drop_remainder))
+        """Return batches of `n` records; the last one may be shorter unless dropped."""
+        return Stream(Batch(self._stage, whole_number(n, "batch", 1), drop_remainder))
 
     def parts(self, most: int, *, epoch: int = 0, swept_bytes: int | None = None) -> PartIterator:
         """Return batches part by part, each of `most` records at most, and True with the last of each batch.
@@ -181,9 +194,10 @@ class Stream:
         """Return what the newest iteration of this stream holds and waited for, stage by stage."""
         return measured(self._runs)
 
-    def prefetch(self, buffer_size: int | None = None, *, name: str | None = None) -> "Stream":
-        """Return the stream worked on ahead; None or AUTOTUNE: as far as serves."""
-        depth = None if buffer_size in {None, _AUTOTUNE} else max(1, whole_number(buffer_size, "prefetch"))
+    @also_called(buffer_size="n")
+    def prefetch(self, n: int | None = None, *, name: str | None = None) -> "Stream":
+        """Return the stream with `n` elements made ahead; None or AUTOTUNE: as many as serve."""
+        depth = None if n in {None, _AUTOTUNE} else max(1, whole_number(n, "prefetch"))
         return Stream(Prefetch(self._stage, depth))
 
     def cache(self, path: str | os.PathLike[str] | None = None, *, name: str | None = None) -> "Stream":

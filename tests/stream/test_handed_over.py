@@ -1,5 +1,7 @@
 """What a stream hands over is the consumer's: contiguous, aligned, and nobody else's memory."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -129,3 +131,17 @@ def test_copies_of_arrays_are_in_the_account():
     source = next(stage for stage in stream.stats() if stage["stage"].startswith("from_arrays"))
     assert source["peak_bytes"] == 4 * 5 * 4
     assert source["elements"] == ROWS
+
+
+@pytest.mark.parametrize("end", [lambda stream: stream, lambda stream: stream.batch(7)])
+def test_threads_that_share_an_iterator_get_every_element_once_and_in_order(end):
+    shared = iter(end(ab.from_arrays(np.arange(3_000)).map(lambda one: one)))
+
+    def taken(_):
+        return [np.ravel(element).tolist() for element in shared]
+
+    with ThreadPoolExecutor(8) as pool:
+        shares = list(pool.map(taken, range(8)))
+    for share in shares:
+        assert share == sorted(share)
+    assert sorted(one for share in shares for some in share for one in some) == list(range(3_000))

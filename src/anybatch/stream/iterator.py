@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -162,9 +163,15 @@ class StreamIterator(Resumable, Iterator[Any]):
         self._chunk: Chunk | None = None
         self._rows: Rows | None = None
         self._row = 0
+        self._turn = threading.Lock()
 
     def __next__(self) -> Any:
         self._check_process()
+        # threads that share an iterator take turns: each element goes to one of them
+        with self._turn:
+            return self._element()
+
+    def _element(self) -> Any:
         while self._chunk is None or self._row >= self._chunk.rows:
             self._chunk, self._rows, self._row = self._next_chunk(), None, 0
         chunk, at = self._chunk, self._row

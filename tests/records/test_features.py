@@ -14,6 +14,7 @@ from anybatch.errors import BadFeature
 from anybatch.records.dtypes import FLOATS, INTEGERS, NUMBERS
 from anybatch.records.features import (
     Bytes,
+    Image,
     Numbers,
     Padded,
     Ragged,
@@ -335,3 +336,16 @@ def test_a_feature_of_tf_is_known_without_importing_tensorflow():
         default_value: Any = None
 
     assert resolve({"x": FixedLenFeature([2], "int64")}) == {"x": Numbers("int64", (2,))}
+
+
+@pytest.mark.parametrize(
+    ("make", "way_out"),
+    [
+        (lambda: Numbers("int64", (None,)), r"Ragged\(dtype\) reads lists"),
+        (lambda: Raw("uint8", (-1,)), r"Bytes\(\) reads values of any length"),
+        (lambda: Image(-1, 1), r"Bytes\(\) reads the files as they are"),
+    ],
+)
+def test_a_size_that_is_not_known_is_refused_with_what_reads_such_values(make, way_out):
+    with pytest.raises(BadFeature, match=way_out):
+        make()

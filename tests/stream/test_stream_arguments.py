@@ -56,6 +56,10 @@ AT_ONCE = {
         lambda: ab.read("x", max_corrupt=3),
         'max_corrupt counts what is left out, so it needs on_corrupt="skip"',
     ),
+    "max_corrupt='3'": (
+        lambda: ab.read("x", on_corrupt="skip", max_corrupt="3"),
+        "max_corrupt is '3'; it is a count, or a fraction below 1",
+    ),
     **{
         f"mix weights {weights}": (
             lambda weights=weights: ab.mix([STREAM, STREAM], weights),
@@ -168,6 +172,51 @@ TWO_NAMES = {
     "map": [{"fn": doubled}, {"map_func": doubled}],
     "shard": [{"count": 2, "index": 1}, {"num_shards": 2, "index": 1}],
 }
+
+
+OF_ANOTHER_KIND = {
+    "read(3)": (lambda: ab.read(3), "the files are 3; name them by a path, a glob or a list of those"),
+    "read([3])": (lambda: ab.read([3]), "one of the files is 3; name it by a path or a glob"),
+    "concat(stream)": (lambda: ab.concat(STREAM), "several streams as one come as a list; got one stream"),
+    "mix([3])": (lambda: ab.mix([3]), "one of the streams is a value of type int"),
+    "as_supervised(3)": (lambda: STREAM.as_supervised(3), "a list or a mapping of names; got 3"),
+    "as_supervised(['n'], 3)": (lambda: STREAM.as_supervised(["n"], 3), "a mapping of names; got 3"),
+    "cache(3)": (lambda: STREAM.cache(3), "cache lies in a folder, given by its path; got 3"),
+    "a mask": (
+        lambda: ab.from_arrays(np.ma.array([1, 2, 3], mask=[0, 1, 0])),
+        "an array has a mask, which would be lost, with 1 of 3 values under it; pass array.filled(value)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OF_ANOTHER_KIND)
+def test_arguments_of_another_kind_are_named(case):
+    call, told = OF_ANOTHER_KIND[case]
+    with pytest.raises(TypeError, match=re.escape(told)):
+        call()
+
+
+@pytest.mark.parametrize("operation", ["take", "skip", "batch", "epoch", "prefetch", "repeat"])
+def test_a_number_that_is_too_large_is_named(operation):
+    with pytest.raises(ValueError, match=rf"{operation} is {2**70}; the largest whole number here"):
+        getattr(STREAM, operation)(2**70)
+
+
+def test_a_cache_in_a_file_is_refused_at_once(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError, match="file` is a file; name another place"):
+        STREAM.cache(tmp_path / "file")
+
+
+def test_files_can_be_named_by_bytes(tmp_path):
+    (path,) = ab.write(tmp_path / "a.tfrecord", [{"x": 1}])
+    assert len(ab.read(str(path).encode())) == len(ab.read([str(path).encode()])) == 1
+
+
+@pytest.mark.parametrize("window", [None, "1MiB"])
+def test_whole_batches_are_told_to_be_shuffled_before_and_not_in_windows(window):
+    with pytest.raises(ValueError, match=r"behind `batch\(2\)` they have none; shuffle before it$"):
+        STREAM.batch(2).shuffle(window=window)
 
 
 @pytest.mark.parametrize("operation", TWO_NAMES)

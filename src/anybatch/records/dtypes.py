@@ -64,6 +64,14 @@ def any_dtype(kind: str, dtype: Any) -> str:
     return BYTES if dtype_name(dtype) == BYTES else number_dtype(kind, dtype)
 
 
+_ANY_LENGTH = "Ragged(dtype) reads lists of any length"
+_ANY_SIZE = {
+    "Raw": "Bytes() reads values of any length, of which np.frombuffer makes arrays in map",
+    "Image": "every image is resized to one size; Bytes() reads the files as they are, for a decoder in map",
+}
+"""What reads values whose size is not known before."""
+
+
 def fixed_shape(kind: str, shape: Any, *, dtype: str, empty: bool = True) -> Shape:
     """Return a shape as a tuple of known dimensions; `empty` says whether one of them may be 0."""
     dims = _dims(shape)
@@ -71,7 +79,7 @@ def fixed_shape(kind: str, shape: Any, *, dtype: str, empty: bool = True) -> Sha
         problem = f"{short(shape)} is no shape; write a tuple of sizes, as in (28, 28, 1)"
         raise BadFeature(kind, problem)
     if any(dim is None or dim < 0 for dim in dims):
-        problem = f"shape {dims} has a size that is not known; Ragged(dtype) reads lists of any length"
+        problem = f"shape {dims} has a size that is not known; {_ANY_SIZE.get(kind, _ANY_LENGTH)}"
         raise BadFeature(kind, problem)
     known = tuple(dim for dim in dims if dim is not None)
     if not empty and 0 in known:

@@ -1,6 +1,7 @@
 """What was damaged, where, and how much of that is too much."""
 
 from collections.abc import Iterable, Iterator
+from numbers import Real
 
 from anybatch.errors import Damage, TooManyCorrupt
 
@@ -44,6 +45,7 @@ def checked_max(max_corrupt: float | None) -> float | None:
     """Return `max_corrupt` if it is a count or a fraction below 1."""
     if max_corrupt is None:
         return None
-    if isinstance(max_corrupt, bool) or not max_corrupt >= 0 or (max_corrupt > 1 and max_corrupt % 1):
+    number = isinstance(max_corrupt, Real) and not isinstance(max_corrupt, bool)
+    if not number or not max_corrupt >= 0 or (max_corrupt > 1 and max_corrupt % 1):
         raise ValueError(f"max_corrupt is {max_corrupt!r}; it is a count, or a fraction below 1")
     return max_corrupt

@@ -5,12 +5,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from glob import glob, has_magic
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from anybatch import _native
 from anybatch.errors import IsAFolder, NoFiles, NotRecords
 
-Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+OnePath: TypeAlias = str | bytes | os.PathLike[str]
+Paths: TypeAlias = OnePath | Iterable[OnePath]
 
 _COMPRESSIONS = {"": "", "none": "", "gzip": "GZIP", "zlib": "ZLIB"}
 
@@ -31,10 +32,23 @@ def find_shards(paths: Paths, compression: str | None = "auto") -> tuple[Shard, 
 
 def find_files(paths: Paths) -> list[str]:
     """Return the files that are meant, at least one."""
-    several = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    several = [paths] if isinstance(paths, str | bytes | os.PathLike) else _listed(paths)
     if not several:
         raise NoFiles("an empty list")
-    return [file for path in several for file in _matching(os.fspath(path))]
+    return [file for path in several for file in _matching(_text(path))]
+
+
+def _listed(paths: Any) -> list[Any]:
+    if not isinstance(paths, Iterable):
+        raise TypeError(f"the files are {paths!r}; name them by a path, a glob or a list of those")
+    return list(paths)
+
+
+def _text(path: Any) -> str:
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise TypeError(f"one of the files is {path!r}; name it by a path or a glob")
+    # bytes are what a file system calls its files
+    return os.fsdecode(path)
 
 
 def named_compression(name: str | None) -> str:

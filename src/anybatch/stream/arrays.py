@@ -38,6 +38,11 @@ def from_arrays(arrays: Any) -> Stream:
 
 
 def _as_column(array: Any) -> Column:
+    if isinstance(array, np.ma.MaskedArray):
+        raise TypeError(
+            f"an array has a mask, which would be lost, with {int(np.ma.getmaskarray(array).sum()):,} of "
+            f"{array.size:,} values under it; pass array.filled(value), or data and mask as two arrays"
+        )
     return array if isinstance(array, BytesColumn | RaggedColumn) else np.asarray(array)
 
 

@@ -1,5 +1,6 @@
 """Records decoded once: kept as columns, and given out in whatever order they are asked for."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,16 @@ from anybatch.stream.lifted import lifted
 from anybatch.stream.order import Addressed, Kept
 from anybatch.stream.run import Run
 from anybatch.stream.stored import CACHE_WEIGHT, Held, Stored
+
+
+def cache_path(path: str | os.PathLike[str]) -> Path:
+    """Return the folder that a cache is to lie in; it need not be there yet."""
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"cache lies in a folder, given by its path; got {path!r}")
+    folder = Path(path)
+    if folder.exists() and not folder.is_dir():
+        raise NotADirectoryError(f"cache lies in a folder, and `{folder}` is a file; name another place")
+    return folder
 
 
 @dataclass(frozen=True, slots=True)

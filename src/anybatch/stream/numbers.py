@@ -5,6 +5,8 @@ from math import isfinite
 from operator import index
 from typing import Any
 
+_LARGEST = 2**63 - 1
+
 
 def whole_number(number: Any, what: str, least: int = 0) -> int:
     """Return a whole number from `least` on, or say what it is instead."""
@@ -14,6 +16,8 @@ def whole_number(number: Any, what: str, least: int = 0) -> int:
         value = least - 1
     if value < least or isinstance(number, bool):
         raise ValueError(f"{what} is {number!r}; it is a whole number from {least} on")
+    if value > _LARGEST:
+        raise ValueError(f"{what} is {number!r}; the largest whole number here is 2**63 - 1")
     return value
 
 

@@ -41,9 +41,11 @@ class Shuffle(Reordered):
         below = addressed(self.parent)
         if below is None:
             what = self.parent.described()
+            # whole batches have no order in windows either
+            windows = "" if self.parent.batched else ', or in windows: shuffle(window="256MiB")'
             raise ValueError(
                 f"an exact shuffle needs records that have numbers, and behind `{what}` they have none; "
-                'shuffle before it, or in windows: shuffle(window="256MiB")'
+                f"shuffle before it{windows}"
             )
         return below
 

@@ -1,13 +1,12 @@
 """The stream that users hold: an immutable description with the words of tf.data."""
 
 import os
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from anybatch.errors import Damage
 from anybatch.stream.batch import Batch
-from anybatch.stream.cache import Cache
+from anybatch.stream.cache import Cache, cache_path
 from anybatch.stream.epoch import Epoch
 from anybatch.stream.explain import explained, measured
 from anybatch.stream.filter import Filter
@@ -25,7 +24,7 @@ from anybatch.stream.several import Concat, Mix, Several
 from anybatch.stream.shuffle import Shuffle, WindowShuffle
 from anybatch.stream.slices import Shard, Skip, Take
 from anybatch.stream.stage import Operation, Stage
-from anybatch.stream.supervised import Supervised
+from anybatch.stream.supervised import Supervised, check_names
 from anybatch.units import parse_size
 
 _AUTOTUNE = -1
@@ -206,7 +205,7 @@ class Stream:
         Kept in memory while the limit allows, else in files that are mapped; with `path` always in files, in
         that folder, where later runs use them again as long as files, features and functions are the same.
         """
-        return Stream(Cache(self._stage, None if path is None else Path(path)))
+        return Stream(Cache(self._stage, None if path is None else cache_path(path)))
 
     def limit_memory(self, limit: str | int) -> "Stream":
         """Return the stream under a hard cap on the bytes it holds."""
@@ -231,6 +230,8 @@ class Stream:
         """Return tuples for Keras by names, lists or mappings of names; ragged columns padded."""
         if x is None:
             raise ValueError("as_supervised needs the name of x; y and sample_weight may be left out")
+        for names in (x, y, sample_weight):
+            check_names(names)
         return Stream(Supervised(self._stage, x, y, sample_weight))
 
 
@@ -277,7 +278,17 @@ def _written(stage: Stage) -> str:
     return stage.described()
 
 
+def _shown(value: Any) -> str:
+    return "one stream" if isinstance(value, Stream) else f"a value of type {type(value).__name__}"
+
+
 def _alike(streams: Sequence[Stream]) -> tuple[Stage, ...]:
+    if isinstance(streams, Stream) or not isinstance(streams, Iterable):
+        raise TypeError(f"several streams as one come as a list; got {_shown(streams)}")
+    streams = list(streams)
+    for one in streams:
+        if not isinstance(one, Stream):
+            raise TypeError(f"one of the streams is {_shown(one)}; from_arrays and read make streams")
     stages = tuple(stream._stage for stream in streams)  # noqa: SLF001
     if not stages:
         raise ValueError("several streams as one need at least one")

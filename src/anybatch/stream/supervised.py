@@ -56,6 +56,18 @@ class Supervised(OneToOne):
         return f"as_supervised({', '.join(names)})"
 
 
+def check_names(names: Any) -> None:
+    """Raise an error unless columns are named: by a name, or by lists or mappings of names."""
+    if names is None or isinstance(names, str):
+        return
+    if not isinstance(names, Mapping | Sequence) or isinstance(names, bytes):
+        raise TypeError(
+            f"as_supervised names columns: by a name, a list or a mapping of names; got {names!r}"
+        )
+    for name in names.values() if isinstance(names, Mapping) else names:
+        check_names(name)
+
+
 def _parts(columns: Structure, wanted: Sequence[Any]) -> Structure:
     if not isinstance(columns, Mapping):
         raise ValueError(

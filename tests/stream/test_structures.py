@@ -1,5 +1,7 @@
 """Whatever users nest: mappings, tuples, bare arrays, scalars, bytes and lists behave alike."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 import anybatch as ab
 from anybatch.records import BytesColumn, RaggedColumn
 from anybatch.records.aligned import ALIGNMENT_BYTES
-from anybatch.stream.structure import leaves
+from anybatch.stream.structure import KindsDiffer, leaves
 from tests.stream.pipelines import IN_FILES, from_files, not_a_third, record_of, seeds
 from tests.stream.stream_laws import elements, law, opened, plain
 
@@ -282,7 +284,7 @@ class TestWhatDoesNotFitTogether:
 
     def test_streams_of_different_numbers(self):
         streams = [ab.from_arrays(np.arange(3)), ab.from_arrays(np.arange(3) / 2)]
-        with pytest.raises(ValueError, match=r"one type and shape; these have float64 \(\) and int64 \(\)"):
+        with pytest.raises(ValueError, match=r"float64 \(\) in stream 1 and int64 \(\) in stream 0"):
             list(ab.concat(streams).batch(4))
 
     def test_streams_of_different_names(self):
@@ -304,3 +306,53 @@ def test_arrays_without_rows_are_a_stream_without_elements():
     stream = ab.from_arrays({"a": np.zeros((0, 3))})
     assert list(stream) == list(stream.batch(4)) == list(stream.shuffle().repeat(2)) == []
     assert len(stream) == len(stream.batch(4)) == 0
+
+
+class TestOneTypePerColumn:
+    """What a column is does not depend on which records fell into a batch."""
+
+    def test_types_that_change_from_batch_to_batch_are_refused(self):
+        batches = iter(ab.from_arrays(np.arange(4)).map(lambda v: int(v) if v < 2 else 1.5).batch(2))
+        assert next(batches).dtype == np.int64
+        with pytest.raises(KindsDiffer, match="int64 in earlier batches and float64 in this one"):
+            next(batches)
+
+    def test_types_that_change_within_a_batch_are_refused_by_the_name_of_the_column(self):
+        stream = ab.from_arrays(np.arange(4)).map(lambda v: {"a": v, "b": (int(v) if v < 2 else 1.5,)})
+        with pytest.raises(KindsDiffer, match=r"rows of column `b\.0` .* these have float64 and int64"):
+            next(iter(stream.batch(4)))
+
+    def test_types_that_change_between_columns_of_many_records_are_refused(self):
+        stream = ab.from_arrays(np.arange(600)).map(
+            lambda v: {"a": v.astype("f4" if v[0] < 256 else "f8")}, batched=True
+        )
+        with pytest.raises(KindsDiffer, match="column `a`"):
+            list(stream.batch(256))
+
+    def test_streams_of_different_types_are_told_apart(self):
+        both = ab.concat([ab.from_arrays({"x": np.zeros(3)}), ab.from_arrays({"x": np.zeros(3, "f4")})])
+        told = r"column `x` .* these have float32 \(\) in stream 1 and float64 \(\) in stream 0"
+        with pytest.raises(KindsDiffer, match=told):
+            list(both.batch(4))
+
+    def test_records_of_streams_of_different_types_are_told_apart(self):
+        streams = [ab.from_arrays(np.zeros(3, dtype)).map(lambda v: v) for dtype in ["f8", "f4"]]
+        with pytest.raises(KindsDiffer, match="float32 in stream 1 and float64 in stream 0"):
+            list(ab.concat(streams).batch(4))
+
+    def test_empty_lists_have_the_type_of_the_others(self):
+        stream = ab.from_arrays(np.arange(6)).map(lambda v: [1] * int(v % 3)).batch(3)
+        assert [batch.values.dtype for batch in stream] == [np.int64] * 2
+
+    def test_a_batch_of_empty_lists_alone_changes_no_type(self):
+        stream = ab.from_arrays(np.arange(6)).map(lambda v: [1] * (int(v) // 3)).batch(3)
+        assert [batch.values.tolist() if hasattr(batch, "values") else batch.tolist() for batch in stream]
+
+    def test_text_may_be_of_any_length(self):
+        stream = ab.from_arrays(np.arange(4)).map(lambda v: np.array(["x" * int(v + 1)]))
+        assert len(list(stream.batch(2))) == 2
+        assert len(list(stream.batch(4))) == 1
+
+    def test_the_error_survives_pickling(self):
+        told = KindsDiffer("x", ("f4", "f8")).in_streams([1, 0])
+        assert str(pickle.loads(pickle.dumps(told))) == str(told)

@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from anybatch.errors import DoesNotFit
 from anybatch.stream.chunk import Chunk, State, one_chunk
+from anybatch.stream.layout import named_leaves
 from anybatch.stream.meters import Meter
 from anybatch.stream.order import Addressed, Source, addressed
 from anybatch.stream.run import Run
 from anybatch.stream.stage import HOLDING_WEIGHT, Operation
+from anybatch.stream.structure import KindsDiffer, innermost
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,15 @@ class Batch(Operation):
         if own_weight:
             share, below = run.share(own_weight, self.parent.weight, chunks=2)
         meter = run.meters.meter(self.described(), share)
+        types: dict[str, Any] = {}
         for parts in self._groups(below.by(self.size), state):
             if own_weight or len(parts) > 1:
                 _check_room(parts, meter)
             meter.elements += 1
-            yield one_chunk(parts)
+            batch = one_chunk(parts)
+            if own_weight:
+                _check_types(batch, types)
+            yield batch
 
     @property
     def comes_in_parts(self) -> bool:
@@ -137,6 +144,19 @@ def _by_count(chunks: Iterator[Chunk], size: int) -> Iterator[list[Chunk]]:
     if parts:
         # the rest of a chunk begins anywhere in its memory
         yield parts if len(parts) > 1 else [parts[0].copied()]
+
+
+def _check_types(batch: Chunk, known: dict[str, Any]) -> None:
+    """Raise an error if a column that functions made is of another type than in the batches before."""
+    for name, column in named_leaves(batch.value):
+        values = innermost(column)
+        # text is as long as it is, and what is empty has no type of its own
+        if not isinstance(values, np.ndarray) or values.dtype.kind in "SU" or not values.size:
+            continue
+        before = known.setdefault(name, values.dtype)
+        if values.dtype != before:
+            told = (f"{before} in earlier batches", f"{values.dtype} in this one")
+            raise KindsDiffer(name.strip("`"), (str(before), str(values.dtype)), told)
 
 
 def _check_room(parts: list[Chunk], meter: Meter) -> None:

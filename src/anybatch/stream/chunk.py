@@ -7,7 +7,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from anybatch.stream.structure import Structure, as_columns, bytes_of, joined, rows_at, rows_between
+from anybatch.stream.structure import (
+    KindsDiffer,
+    Structure,
+    as_columns,
+    bytes_of,
+    joined,
+    rows_at,
+    rows_between,
+)
 
 NUMBER_BITS = 48
 """A record's number is that within its source; above these bits stands which of several sources that is."""
@@ -113,10 +121,23 @@ def one_chunk(parts: list[Chunk]) -> Chunk:
     # the state alone: who holds on to it should not hold on to the records
     stamp, at = last.stamp, last.rows - 1
     return Chunk(
-        value=as_columns(joined([part.value for part in parts]) if several else last.value),
+        value=_columns_of(parts),
         rows=1,
         numbers=np.concatenate([part.numbers for part in parts]) if several else last.numbers,
         epoch=epochs_of([(part.epoch, len(part.numbers)) for part in parts]) if several else last.epoch,
         stamp=lambda _row: stamp(at),
         whole=True,
     )
+
+
+def _columns_of(parts: list[Chunk]) -> Structure:
+    try:
+        return as_columns(joined([part.value for part in parts]))
+    except KindsDiffer as differ:
+        by_part = len(differ.each) == len(parts)
+        numbers = np.concatenate([part.numbers[:1] if by_part else part.numbers for part in parts])
+        streams = (numbers >> NUMBER_BITS).tolist()
+        # one stream has no number worth telling
+        if len(streams) != len(differ.each) or not any(streams):
+            raise
+        raise differ.in_streams(streams) from None

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from anybatch.errors import AnybatchError
 from anybatch.records import (
     BytesColumn,
     Column,
@@ -19,6 +20,31 @@ from anybatch.records import (
 
 Structure: TypeAlias = Any
 """A leaf, or a tuple or mapping of structures."""
+
+
+class KindsDiffer(AnybatchError, ValueError):
+    """Rows of one column that are not of one type and shape: what they became would depend on their batch."""
+
+    def __init__(self, column: str, each: tuple[str, ...], told: tuple[str, ...] = ()) -> None:
+        super().__init__(column, each, told)
+        self.column = column
+        self.each = each
+        self.kinds = told or tuple(sorted(set(each)))
+
+    def __str__(self) -> str:
+        which = f"column `{self.column}`" if self.column else "one column"
+        return (
+            f"rows of {which} have one type and shape; these have {' and '.join(self.kinds)}; "
+            "make them one where they come from, or in a map"
+        )
+
+    def in_streams(self, streams: Sequence[int]) -> "KindsDiffer":
+        """Return the same with the streams that have each kind."""
+        found: dict[str, set[int]] = {}
+        for kind, stream in zip(self.each, streams, strict=True):
+            found.setdefault(kind, set()).add(stream)
+        told = (f"{kind} in stream {', '.join(map(str, sorted(found[kind])))}" for kind in sorted(found))
+        return KindsDiffer(self.column, self.each, tuple(told))
 
 
 class Loose(list[Any]):
@@ -47,11 +73,30 @@ def mapped(change: Callable[..., Any], first: Structure, *others: Structure) -> 
     return change(first, *others)
 
 
+def _by_name(
+    change: Callable[[Sequence[Any], str], Any], structures: Sequence[Structure], name: str = ""
+) -> Structure:
+    """Return a structure whose leaves are `change(leaves, name)` of the leaves of structures of one shape."""
+    first = structures[0]
+    _check_alike(first, structures[1:])
+    if first is None:
+        return None
+    if isinstance(first, Mapping):
+        return {
+            key: _by_name(change, [one[key] for one in structures], f"{name}.{key}" if name else str(key))
+            for key in first
+        }
+    if isinstance(first, tuple):
+        parts = enumerate(zip(*structures, strict=True))
+        return tuple(_by_name(change, part, f"{name}.{at}" if name else str(at)) for at, part in parts)
+    return change(structures, name)
+
+
 def _check_alike(first: Structure, others: Sequence[Structure]) -> None:
     # as often as there are records: by sets that C fills, and one by one only if something is wrong
     kind = _kind(type(first))
     alike = all(_kind(other) is kind for other in set(map(type, others)))
-    if alike and kind is not object:
+    if alike and others and kind is not object:
         alike = set(map(_outline, others)) == {_outline(first)}
     if not alike:
         other = next(other for other in others if _shape(other) != _shape(first))
@@ -155,38 +200,48 @@ def joined(parts: Sequence[Structure]) -> Structure:
         return parts[0]
     if all(isinstance(part, Loose) for part in parts):
         return Loose(one for part in parts for one in part)
-    return mapped(lambda *columns: end_to_end(columns), *map(as_columns, parts))
+    return _by_name(end_to_end, [as_columns(part) for part in parts])
 
 
 def as_columns(value: Structure) -> Structure:
     """Return columns of loose records: numbers as arrays, bytes and lists as columns of their own."""
     if not isinstance(value, Loose):
         return value
-    return mapped(lambda *values: _column_of(values), *value)
+    return _by_name(_column_of, value)
 
 
-def end_to_end(columns: Sequence[Column]) -> Column:
-    """Return the rows of several columns of one kind in one."""
+def end_to_end(columns: Sequence[Column], name: str = "") -> Column:
+    """Return the rows of several columns of one kind in one; `name` is what an error calls it."""
     if any(isinstance(column, RaggedColumn) for column in columns):
         columns = [_as_lists(column) for column in columns]
     first = columns[0]
     if isinstance(first, np.ndarray):
-        _check_kind(columns)
+        _check_kind(columns, name)
         return _aligned(np.concatenate, columns, (sum(map(len, columns)), *first.shape[1:]))
-    values = end_to_end([column.values for column in columns])  # type: ignore[union-attr]
+    values = end_to_end([column.values for column in columns], name)  # type: ignore[union-attr]
     offsets = _offsets_of(np.concatenate([np.diff(column.offsets) for column in columns]))  # type: ignore[union-attr]
     if isinstance(first, BytesColumn):
         return BytesColumn(values, offsets, first.shape)  # type: ignore[arg-type]
     return RaggedColumn(values, offsets)
 
 
-def _check_kind(columns: Sequence[Any]) -> None:
+def _check_kind(columns: Sequence[Any], name: str) -> None:
     """Raise an error if types or shapes differ: what came out would depend on where the rows were cut."""
-    kinds = {f"{column.dtype} {column.shape[1:]}" for column in columns}
-    if len(kinds) > 1:
-        raise ValueError(
-            f"rows of one column have one type and shape; these have {' and '.join(sorted(kinds))}"
-        )
+    kinds = tuple(map(kind_of, columns))
+    if len(set(kinds)) > 1:
+        raise KindsDiffer(name, kinds)
+
+
+def innermost(column: Any) -> Any:
+    """Return what is in the lists of a column; of others, the column itself."""
+    return innermost(column.values) if isinstance(column, RaggedColumn) else column
+
+
+def kind_of(column: Any) -> str:
+    """Return type and shape of the rows of a column, as an error tells them; of bytes nothing."""
+    if isinstance(column, RaggedColumn):
+        return f"lists of {kind_of(column.values)}"
+    return f"{column.dtype} {column.shape[1:]}" if isinstance(column, np.ndarray) else "bytes"
 
 
 def _offsets_of(lengths: Iterable[int]) -> Any:
@@ -226,13 +281,13 @@ def _unmarked(value: Any) -> Any:
     return value.view(np.ndarray) if isinstance(value, ListRow) else value
 
 
-def _column_of(values: Sequence[Any]) -> Column:
+def _column_of(values: Sequence[Any], name: str) -> Column:
     first = values[0]
     if isinstance(first, RaggedColumn):
-        return RaggedColumn(end_to_end(values), _offsets_of(map(len, values)))
+        return RaggedColumn(end_to_end(values, name), _offsets_of(map(len, values)))
     if isinstance(first, bytes | str):
         return _strings([value.encode() if isinstance(value, str) else value for value in values])
-    arrays = [np.asarray(value) for value in values]
+    arrays = _of_one_type([np.asarray(value) for value in values], name)
     lists = any(isinstance(value, ListRow) for value in values)
     if len({array.shape for array in arrays}) == 1 and not lists:
         return _stacked(arrays)
@@ -242,6 +297,22 @@ def _column_of(values: Sequence[Any]) -> Column:
         return RaggedColumn(rows, _offsets_of(map(len, arrays)))
     shapes = ", ".join(sorted({str(array.shape) for array in arrays})[:4])
     raise ValueError(f"records of a batch have the shapes {shapes}; only the first dimension may differ")
+
+
+def _of_one_type(arrays: list[Any], name: str) -> list[Any]:
+    """Return arrays of one type; an error if they have several, of which NumPy would choose by batch."""
+    if len({array.dtype for array in arrays}) == 1:
+        return arrays
+    # an empty list is of no type, and text is as long as it is
+    kinds = [_text_or_type(array) for array in arrays]
+    known = {kind for array, kind in zip(arrays, kinds, strict=True) if array.size}
+    if len(known) > 1:
+        raise KindsDiffer(name, tuple(map(str, kinds)))
+    return [array if array.size else array.astype(*known or kinds[:1]) for array in arrays]
+
+
+def _text_or_type(array: NDArray[Any]) -> np.dtype[Any]:
+    return np.dtype(array.dtype.kind) if array.dtype.kind in "SU" else array.dtype
 
 
 def _stacked(arrays: Sequence[Any]) -> Column:

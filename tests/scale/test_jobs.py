@@ -318,3 +318,15 @@ def test_an_address_goes_with_ray_alone(sources):
         result = CliRunner().invoke(app, ["verify", *sources, *arguments])
         assert result.exit_code == 2
         assert "names a Ray cluster" in result.stderr
+
+
+def test_an_address_at_which_nobody_listens_is_refused_at_once(sources):
+    done = subprocess.run(
+        [sys.executable, "-m", "anybatch", "verify", *sources, "--engine", "ray", "--address", "127.0.0.1:1"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "no Ray cluster answers at `127.0.0.1:1`" in done.stderr

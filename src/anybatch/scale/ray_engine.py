@@ -2,6 +2,7 @@
 
 import logging
 import os
+import socket
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ _AHEAD = 2
 # Ray goes on with a worker only for a task that asks for exactly the same
 _GRAIN_BYTES = 64 << 20
 _LOOK_SECONDS = 1.0
+_CONNECT_SECONDS = 10.0
 _PATIENCE_SECONDS = 120.0
 
 
@@ -36,6 +38,7 @@ def connected(address: str | None = None) -> Iterator["RayEngine"]:
         yield RayEngine()
         return
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    _check_that_somebody_listens(address or os.environ.get("RAY_ADDRESS"))
     try:
         ray.init(address, log_to_driver=False, logging_level=logging.ERROR, configure_logging=False)
     except (ConnectionError, ValueError, RuntimeError) as error:
@@ -44,6 +47,17 @@ def connected(address: str | None = None) -> Iterator["RayEngine"]:
         yield RayEngine()
     finally:
         ray.shutdown()
+
+
+def _check_that_somebody_listens(address: str | None) -> None:
+    """Refuse an address at which nobody answers: Ray itself tries it for minutes, and may end the process."""
+    host, _, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        return
+    try:
+        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise NoCluster(address, str(error)) from None
 
 
 class RayEngine:

@@ -211,6 +211,23 @@ def test_the_report_tells_every_attempt(tmp_path):
     assert "parts of at most 16 samples" in page
 
 
+def test_a_report_that_cannot_be_written_does_not_change_how_the_script_ended(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    told = supervised(tmp_path, f"os.rmdir({str(gone)!r}); sys.exit(3)", "--report", gone / "report.html")
+    assert told.code == 3
+    assert told.events[-1]["event"] == "over"
+
+
+def test_what_ends_a_forked_child_is_not_what_ended_the_script(tmp_path):
+    forking = (
+        "child = os.fork()\nif not child: raise ValueError('in the child')\nos.waitpid(child, 0); sys.exit(3)"
+    )
+    told = supervised(tmp_path, forking)
+    assert told.code == 3
+    assert "ValueError" not in told.ends()[-1]["sentence"]
+
+
 def test_people_get_one_line_per_death(tmp_path):
     script = write_script(tmp_path, "if train() > 32: raise MemoryError")
     done = subprocess.run(

@@ -22,12 +22,15 @@ def main() -> None:
     _die_with_the_supervisor()
     _join_group()
     script, *arguments = sys.argv[1:]
+    process = os.getpid()
     try:
         become(script, arguments)
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever it is, the parent wants to know
-        _leave_last_words(error)
+        # a script may fork, and what ends its children does not end it
+        if os.getpid() == process:
+            _leave_last_words(error)
         _end_as_python_does(error)
 
 

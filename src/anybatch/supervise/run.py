@@ -183,7 +183,11 @@ def _conclude(settings: Settings, task: Task, story: _Story, code: int, tell: Te
         seconds=round(time.monotonic() - story.began_seconds, 3),
     )
     if settings.report is not None:
-        write_timeline(settings.report, settings.script, summary, story.chapters, story.began_seconds)
+        try:
+            write_timeline(settings.report, settings.script, summary, story.chapters, story.began_seconds)
+        except OSError as problem:
+            # the script has ended as it has ended, whatever becomes of a page about it
+            tell.note(f"the report could not be written: {problem}")
     tell.over(summary)
     if code == os.EX_OK:
         clear(task.folder)

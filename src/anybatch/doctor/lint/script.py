@@ -6,9 +6,19 @@ import os
 import tokenize
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from anybatch.errors import AnybatchError
 
+_NO_TOKENS = {
+    tokenize.COMMENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+    tokenize.INDENT,
+    tokenize.NEWLINE,
+    tokenize.NL,
+}
 # excerpts often leave their imports out
 _USUAL = {"tf": "tensorflow", "np": "numpy", "keras": "keras", "ab": "anybatch"}
 
@@ -27,6 +37,18 @@ class NotPython(AnybatchError, ValueError):
         return f"`{self.file}` cannot be read as Python{where}: {self.why}; lint takes a script that runs"
 
 
+Place = tuple[int, int]
+"""A line, from 1, and a column in bytes, from 0, as the parser counts them."""
+
+
+class Token(NamedTuple):
+    """One word or sign of a script; comments and line ends are none."""
+
+    start: Place
+    end: Place
+    text: str
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Script:
     """One parsed file, with what its names were imported as."""
@@ -36,6 +58,7 @@ class Script:
     tree: ast.Module
     aliases: Mapping[str, str]
     comments: Mapping[int, str]
+    tokens: tuple[Token, ...]
     parents: Mapping[ast.AST, ast.AST]
 
     def dotted(self, node: ast.AST | None) -> str:
@@ -80,13 +103,11 @@ def read_script(path: str | os.PathLike[str]) -> Script:
 
 def parse(text: str, file: str = "<script>") -> Script:
     """Return a script from its text."""
+    # as the parser counts lines
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     try:
         tree = ast.parse(text)
-        comments = {
-            token.start[0]: token.string
-            for token in tokenize.generate_tokens(io.StringIO(text).readline)
-            if token.type == tokenize.COMMENT
-        }
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except SyntaxError as error:
         raise NotPython(file, error.lineno or 0, error.msg) from None
     except (ValueError, tokenize.TokenError) as error:
@@ -94,7 +115,18 @@ def parse(text: str, file: str = "<script>") -> Script:
     except (RecursionError, MemoryError):
         raise NotPython(file, 0, "its expressions are nested too deeply") from None
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-    return Script(file, tuple(text.split("\n")), tree, _aliases(tree), comments, parents)
+    comments = {one.start[0]: one.string for one in tokens if one.type == tokenize.COMMENT}
+    lines = tuple(text.split("\n"))
+    return Script(file, lines, tree, _aliases(tree), comments, tuple(_in_bytes(tokens, lines)), parents)
+
+
+def _in_bytes(tokens: list[tokenize.TokenInfo], lines: tuple[str, ...]) -> Iterator[Token]:
+    for one in tokens:
+        if one.type not in _NO_TOKENS:
+            start, end = (
+                (row, len(lines[row - 1][:column].encode())) for row, column in (one.start, one.end)
+            )
+            yield Token(start, end, one.string)
 
 
 def _aliases(tree: ast.Module) -> dict[str, str]:

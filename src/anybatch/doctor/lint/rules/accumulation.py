@@ -1,12 +1,13 @@
 """Gradient accumulation by hand: overlapping slices, no division, leftovers; and slices in stored order."""
 
 import ast
+import textwrap
 from collections.abc import Iterator, Sequence
 
 from anybatch.doctor.findings import Finding
 from anybatch.doctor.lint.accumulations import Accumulation, accumulations, every, is_divided, steps_of
 from anybatch.doctor.lint.algebra import Polynomial, factor_of, number, polynomial
-from anybatch.doctor.lint.edits import Edit, end_of, inserted, patch, replaced
+from anybatch.doctor.lint.edits import Edit, end_of, inserted, patch, replaced, starts_its_line
 from anybatch.doctor.lint.found import ERROR, NOTE, WARNING, found
 from anybatch.doctor.lint.gradients import Gradient, calls_in, gradients, names_in
 from anybatch.doctor.lint.script import Script
@@ -116,7 +117,8 @@ def never_divided(reading: Reading) -> Iterator[Finding]:
             continue
         steps = steps_of(one, reading.script)
         statement = reading.script.statement(one.apply)
-        line = f"{_indent(reading.script, statement)}{one.name} = [g / {steps} for g in {one.name}]\n"
+        divided = f"{one.name} = [g / {steps} for g in {one.name}]"
+        line = inserted((statement.lineno, 0), f"{_indent(reading.script, statement)}{divided}\n")
         scaled = f"loss = loss / {steps}  # inside the tape, so that the sum is the mean over all batches"
         yield found(
             "AB703",
@@ -124,7 +126,11 @@ def never_divided(reading: Reading) -> Iterator[Finding]:
             one.apply,
             what=f"gradients of {steps} batches are added and never divided: the update is too large",
             evidence=f"`{one.name}` is a sum of means, and nothing scales it, the gradients or the loss",
-            fix=scaled if one.in_place else patch(reading.script, [inserted((statement.lineno, 0), line)]),
+            fix=scaled
+            if one.in_place
+            else patch(reading.script, [line])
+            if starts_its_line(reading.script, statement)
+            else f"{divided}  # in front of apply_gradients",
         )
 
 
@@ -150,7 +156,7 @@ def _left_in_sum(script: Script, one: Accumulation, condition: ast.If) -> Iterat
         return
     steps = steps_of(one, script)
     indent = _indent(script, loop)
-    rest = f"\n{indent}if not ({ast.unparse(condition.test)}):\n{indent}    {ast.unparse(one.apply)}"
+    rest = f"\n{indent}if not ({ast.unparse(condition.test)}):\n" + _update(condition, one, indent + "    ")
     yield found(
         "AB704",
         WARNING,
@@ -159,6 +165,18 @@ def _left_in_sum(script: Script, one: Accumulation, condition: ast.If) -> Iterat
         evidence=f"the update runs only if `{ast.unparse(condition.test)}`, and none follows the loop",
         fix=patch(script, [inserted(end_of(loop), rest)]),
     )
+
+
+def _update(condition: ast.If, one: Accumulation, indent: str) -> str:
+    """Return what an `if` does up to its update, such as dividing the sum, in lines."""
+    statements: list[ast.stmt] = []
+    for statement in condition.body:
+        applies = any(node is one.apply for node in ast.walk(statement))
+        if applies or isinstance(statement, ast.Assign | ast.AugAssign | ast.For):
+            statements.append(statement)
+        if applies:
+            break
+    return textwrap.indent("\n".join(map(ast.unparse, statements)), indent)
 
 
 def _applied_after(script: Script, one: Accumulation, loop: ast.For) -> bool:
@@ -182,13 +200,16 @@ def _left_in_data(outer: ast.For) -> Iterator[Finding]:
     times = outer.iter.args[0] if _counts_up(outer) and isinstance(outer.iter, ast.Call) else None
     if not isinstance(times, ast.BinOp) or not isinstance(times.op, ast.FloorDiv):
         return
+    rounded_up = ast.UnaryOp(
+        ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), times.left), times.op, times.right)
+    )
     yield found(
         "AB704",
         WARNING,
         outer,
         what="records that do not fill the last update are never trained on",
         evidence=f"`{ast.unparse(outer.iter)}` rounds down",
-        fix=f"for {_target(outer)} in range(-(-{ast.unparse(times.left)} // {ast.unparse(times.right)})):"
+        fix=f"for {_target(outer)} in range({ast.unparse(rounded_up)}):"
         "  # rounds up; weigh the short last part by its size, or let ab.fit do that",
     )
 

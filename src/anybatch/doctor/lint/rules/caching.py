@@ -5,8 +5,9 @@ from collections.abc import Iterator
 
 from anybatch.doctor.findings import Finding
 from anybatch.doctor.lint.chains import function_of, names_called, opens_files, reads_files
-from anybatch.doctor.lint.edits import argument_added, before_step, end_of, moved, patch
+from anybatch.doctor.lint.edits import Edit, argument_added, before_step, end_of, moved, patch, replaced
 from anybatch.doctor.lint.found import NOTE, WARNING, found
+from anybatch.doctor.lint.script import Script
 from anybatch.doctor.lint.uses import Reading
 from anybatch.doctor.lint.values import Array, Known, Pipeline, Step
 from anybatch.units import size
@@ -33,7 +34,7 @@ def frozen_augmentation(reading: Reading) -> Iterator[Finding]:
                 cache,
                 what="what a random function made is cached: every epoch sees the same random choices",
                 evidence=f"the map at line {step.line} draws at random, and cache comes behind it",
-                fix=patch(reading.script, moved(reading.script, cache, before_step(step))),
+                fix=patch(reading.script, moved(reading.script, cache, before_step(reading.script, step))),
             )
 
 
@@ -86,8 +87,14 @@ def cache_in_memory(reading: Reading) -> Iterator[Finding]:
             cache,
             what="cache() keeps the whole data set in memory, as decoded tensors",
             evidence=f"cache without a file name over `{ast.unparse(use.chain.source.call)}`; {shown}",
-            fix=patch(reading.script, [argument_added(cache.call, '"cache/train"')]),
+            fix=patch(reading.script, [_file_named(reading.script, cache.call)]),
         )
+
+
+def _file_named(script: Script, cache: ast.Call) -> Edit:
+    given = [*cache.args, *(one.value for one in cache.keywords)]
+    name = '"cache/train"'
+    return replaced(given[0], name) if given else argument_added(script, cache, name)
 
 
 def _bytes_of(chain: Pipeline) -> int | None:

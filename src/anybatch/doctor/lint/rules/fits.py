@@ -116,7 +116,9 @@ def taken_for_full(reading: Reading) -> Iterator[Finding]:
         near = range(fit.call.lineno - 2, (fit.call.end_lineno or fit.call.lineno) + 1)
         told = any(_FULL_BATCH.search(comments.get(line, "")) for line in near)
         if (told or "full" in fit.kept_as.lower()) and fit.call.args:
-            whole = argument_added(fit.call, f"batch_size=len({ast.unparse(fit.call.args[0])})")
+            whole = argument_added(
+                reading.script, fit.call, f"batch_size=len({ast.unparse(fit.call.args[0])})"
+            )
             yield _not_full(reading, fit.call.lineno, patch(reading.script, [whole]))
     for line, text in comments.items():
         if _NO_BATCH_SIZE.search(text):

@@ -169,7 +169,7 @@ def training_forgotten(reading: Reading) -> Iterator[Finding]:
                 call,
                 what="the model is called without training=True: dropout and normalisation act as in use",
                 evidence=_layers_shown(acting),
-                fix=patch(reading.script, [argument_added(call, "training=True")]),
+                fix=patch(reading.script, [argument_added(reading.script, call, "training=True")]),
             )
 
 

@@ -20,7 +20,10 @@ def not_shuffled(reading: Reading) -> Iterator[Finding]:
         batch = use.chain.first(*_BATCH)
         if batch is None or use.chain.first("shuffle") or use.purpose not in _MAY_TRAIN:
             continue
-        add = patch(reading.script, [inserted(before_step(batch), f".shuffle({_whole_buffer(use.chain)})")])
+        add = patch(
+            reading.script,
+            [inserted(before_step(reading.script, batch), f".shuffle({_whole_buffer(use.chain)})")],
+        )
         yield found(
             "AB601",
             _without_shuffle(reading, use),
@@ -81,7 +84,7 @@ def batches_shuffled(reading: Reading) -> Iterator[Finding]:
             shuffle,
             what="shuffle comes after batch: whole batches change places, their records stay together",
             evidence=f"batch at line {batch.line}, shuffle at line {shuffle.line}",
-            fix=patch(reading.script, moved(reading.script, shuffle, before_step(batch))),
+            fix=patch(reading.script, moved(reading.script, shuffle, before_step(reading.script, batch))),
         )
 
 
@@ -139,7 +142,7 @@ def take_after_repeat(reading: Reading) -> Iterator[Finding]:
             take,
             what="take comes after repeat: it counts over all repetitions, so repeat may do nothing",
             evidence=f"repeat at line {repeat.line}, take at line {take.line}",
-            fix=patch(reading.script, moved(reading.script, take, before_step(repeat))),
+            fix=patch(reading.script, moved(reading.script, take, before_step(reading.script, repeat))),
         )
 
 
@@ -179,7 +182,10 @@ def split_that_moves(reading: Reading) -> Iterator[Finding]:
             shuffle,
             what="take and skip split what is shuffled anew each time: held-out records get trained on",
             evidence=f"take at line {take.line} and skip at line {skip.line}, behind this shuffle",
-            fix=patch(reading.script, [argument_added(shuffle.call, "reshuffle_each_iteration=False")]),
+            fix=patch(
+                reading.script,
+                [argument_added(reading.script, shuffle.call, "reshuffle_each_iteration=False")],
+            ),
         )
 
 
@@ -196,7 +202,7 @@ def endless(reading: Reading) -> Iterator[Finding]:
         }
         if ends or given & {"steps_per_epoch", None}:
             continue
-        add = argument_added(use.call, "steps_per_epoch=len(x_train) // batch_size")
+        add = argument_added(reading.script, use.call, "steps_per_epoch=len(x_train) // batch_size")
         yield found(
             "AB607",
             ERROR,

@@ -81,7 +81,7 @@ def records_interleaved(reading: Reading) -> Iterator[Finding]:
             opening,
             what=f"{opening.name} opens a file for each record, as if the record were a file's name",
             evidence=f"the chain starts from records, `{ast.unparse(source.call)}`, not from file names",
-            fix=patch(reading.script, [rename]),
+            fix=patch(reading.script, [rename], renamed=ast.unparse(source.call.func).rsplit(".", 1)[-1]),
         )
 
 
@@ -98,7 +98,7 @@ def map_on_one_thread(reading: Reading) -> Iterator[Finding]:
             ):
                 continue
             tf = reading.script.alias_of("tensorflow", "tf")
-            add = argument_added(step.call, f"num_parallel_calls={tf}.data.AUTOTUNE")
+            add = argument_added(reading.script, step.call, f"num_parallel_calls={tf}.data.AUTOTUNE")
             yield found(
                 "AB624",
                 NOTE,

@@ -225,12 +225,14 @@ fn work(shared: &Shared) {
 }
 
 /// Make the batch of a job, in pieces if it would not fit in one. Each counts with its bound while it is
-/// made, and with what it really holds from then on.
+/// made, and with what it really holds from then on. What is left when nobody wants it any more is not made.
 fn make(shared: &Shared, number: u64, job: Unresolved, space: &mut Workspace) -> Result<()> {
     let mut pieces = shared.gather.split(job()?, shared.limit_bytes).into_iter().peekable();
     while let Some(job) = pieces.next() {
         let last = pieces.peek().is_none();
-        let bound = admit(shared, number, shared.gather.bound_bytes(&job), last)?;
+        let Some(bound) = admit(shared, number, shared.gather.bound_bytes(&job), last)? else {
+            return Ok(());
+        };
         let result = catch_unwind(AssertUnwindSafe(|| shared.gather.batch(job, space)));
         let held = result.as_ref().ok().and_then(|made| made.as_ref().ok()).map_or(0, Batch::held);
         let mut state = shared.lock();
@@ -250,9 +252,10 @@ fn make(shared: &Shared, number: u64, job: Unresolved, space: &mut Workspace) ->
     Ok(())
 }
 
-/// Wait for a job's turn and for its memory; how much it was given. One after the other, so that the
-/// batch that is needed first never waits for memory that later ones hold: those wait for its last piece.
-fn admit(shared: &Shared, number: u64, bound: usize, last: bool) -> Result<usize> {
+/// Wait for a job's turn and for its memory; how much it was given, or `None` if it is not wanted any more. One
+/// after the other, so that the batch that is needed first never waits for memory that later ones hold: those
+/// wait for its last piece.
+fn admit(shared: &Shared, number: u64, bound: usize, last: bool) -> Result<Option<usize>> {
     if bound > shared.limit_bytes {
         let (needed, limit) = (shared.gather.room.limit_for_rest(bound), shared.whole_bytes);
         return Err(Error::DoesNotFit { stage: "read".into(), needed, limit });
@@ -261,13 +264,16 @@ fn admit(shared: &Shared, number: u64, bound: usize, last: bool) -> Result<usize
         !state.stop && (state.admitted != number || state.held_bytes + bound > shared.limit_bytes)
     };
     let mut state = shared.work.wait_while(shared.lock(), waits).unwrap_or_else(PoisonError::into_inner);
+    if state.stop {
+        return Ok(None);
+    }
     state.admitted = number + u64::from(last);
     state.held_bytes += bound;
     let unused = shared.limit_bytes - state.held_bytes.min(shared.limit_bytes);
     drop(state);
     shared.work.notify_all();
     shared.gather.pool.shrink_to(unused);
-    Ok(bound)
+    Ok(Some(bound))
 }
 
 /// A job that needs no memory lets the next one have its turn.

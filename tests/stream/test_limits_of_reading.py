@@ -1,0 +1,72 @@
+"""What reading may hold: enough for every record that fits, and nothing is made that nobody wants."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from anybatch import _native
+
+MIB = 1 << 20
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
+
+
+def framed(data):
+    length = len(data).to_bytes(8, "little")
+    crc = [_native.masked_crc32c(part).to_bytes(4, "little") for part in (length, data)]
+    return length + crc[0] + data + crc[1]
+
+
+def reader(path, *, limit_bytes, batch, schema=None, compression="", order=(), threads=1):
+    index = None
+    if order is not None:
+        scan = _native.Scan(str(path), compression)
+        while scan.advance(1 << 30):
+            pass
+        index = scan.finish()
+    return _native.Reader(
+        [(str(path), compression, index)],
+        schema,
+        batch=batch,
+        most=batch,
+        drop_remainder=False,
+        on_corrupt="skip",
+        order=None if order is None else list(order),
+        start=0,
+        threads=threads,
+        depth=threads,
+        limit_bytes=limit_bytes,
+    )
+
+
+def rows_of(reader):
+    rows = []
+    while (batch := reader.next()) is not None:
+        rows.append(batch.rows)
+    return rows
+
+
+def told_by_system(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) << 10 for line in lines if line.startswith(name))
+
+
+def own_peak_bytes():
+    return told_by_system("VmHWM")
+
+
+def forget_peak():
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+@ON_LINUX
+def test_what_was_waiting_is_not_made_when_an_iterator_is_closed(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(framed(os.urandom(100_000)) * 3_000)
+    made = reader(path, limit_bytes=16 * MIB, batch=3_000, order=[("shuffle", [0, 0])])
+    made.next()
+    forget_peak()
+    before = own_peak_bytes()
+    del made
+    assert own_peak_bytes() - before < 32 * MIB

@@ -70,3 +70,11 @@ def test_what_was_waiting_is_not_made_when_an_iterator_is_closed(tmp_path):
     before = own_peak_bytes()
     del made
     assert own_peak_bytes() - before < 32 * MIB
+
+
+@pytest.mark.parametrize("sizes", [(0.001, 0.9, 0.2), (0.4, 0.9, 0.2, 0.9), (0.3, 0.3, 0.9)])
+def test_records_that_fit_alone_fit_in_a_batch(tmp_path, sizes):
+    limit_bytes = 4 * MIB
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(b"".join(framed(bytes(int(size * limit_bytes))) for size in sizes))
+    assert sum(rows_of(reader(path, limit_bytes=limit_bytes, batch=len(sizes)))) == len(sizes)

@@ -247,12 +247,7 @@ impl Gather {
 
     /// What a job can take at most, before anything of it is read.
     pub fn bound_bytes(&self, job: &Job) -> usize {
-        let (rows, data_bytes) = (job.places.len(), job.data_bytes());
-        let columns = match &self.schema {
-            Some(schema) => schema.bound_bytes(rows, data_bytes),
-            None => data_bytes.saturating_add(rows.saturating_mul(8)),
-        };
-        columns.saturating_add(rows.saturating_mul(16)).saturating_add(job.held.len())
+        bound_bytes(self.schema.as_deref(), job.places.len(), job.data_bytes()).saturating_add(job.held.len())
     }
 
     /// A job as it is, or, if it could take more than `limit_bytes`, as several that take half of that.
@@ -266,12 +261,13 @@ impl Gather {
             return vec![job];
         }
         let mut pieces = vec![Job { damaged: job.damaged, ..Job::default() }];
-        let mut bound = 0_usize;
+        let (mut rows, mut data_bytes) = (0, 0_usize);
         for place in job.places {
-            bound = bound.saturating_add(self.bound_bytes(&Job { places: vec![place], ..Job::default() }));
-            if bound > limit_bytes / 2 && pieces.last().is_some_and(|piece| !piece.places.is_empty()) {
+            let own = usize::try_from(place.extent.data_bytes()).unwrap_or(usize::MAX);
+            (rows, data_bytes) = (rows + 1, data_bytes.saturating_add(own));
+            if rows > 1 && bound_bytes(self.schema.as_deref(), rows, data_bytes) > limit_bytes / 2 {
                 pieces.push(Job::default());
-                bound = 0;
+                (rows, data_bytes) = (1, own);
             }
             if let Some(piece) = pieces.last_mut() {
                 piece.places.push(place);
@@ -372,6 +368,15 @@ impl Gather {
         batch.damaged.push(Damaged { shard: place.shard, offset, length, reason });
         Ok(())
     }
+}
+
+/// What a batch of so many records of `data_bytes` together can take at most.
+pub(crate) fn bound_bytes(schema: Option<&Schema>, rows: usize, data_bytes: usize) -> usize {
+    let columns = match schema {
+        Some(schema) => schema.bound_bytes(rows, data_bytes),
+        None => data_bytes.saturating_add(rows.saturating_add(1).saturating_mul(8)),
+    };
+    columns.saturating_add(rows.saturating_mul(16))
 }
 
 /// How many of the places ahead lie one behind the other and fit into one read.

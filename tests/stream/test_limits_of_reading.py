@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from anybatch import _native
@@ -78,3 +79,30 @@ def test_records_that_fit_alone_fit_in_a_batch(tmp_path, sizes):
     path = tmp_path / "a.tfrecord"
     path.write_bytes(b"".join(framed(bytes(int(size * limit_bytes))) for size in sizes))
     assert sum(rows_of(reader(path, limit_bytes=limit_bytes, batch=len(sizes)))) == len(sizes)
+
+
+def wide_record(values):
+    """Return a record with 40 features of so many numbers, and the schema to read it."""
+    names = [f"f{n}" for n in range(40)]
+    numbers = np.random.default_rng(0).integers(0, 100_000, values).astype("<i8").tobytes()
+    schema = _native.Schema([(name, "context", "ragged", "int64", 0, None, True) for name in names])
+    return _native.encode_example([(name, "int64", numbers) for name in names]), schema
+
+
+def test_many_features_take_no_more_than_one_that_has_all_the_bytes(tmp_path):
+    data, schema = wide_record(15_000)
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(framed(data) * 3)
+    limit_bytes = 8 * len(data) + 12 * MIB
+    assert rows_of(reader(path, limit_bytes=limit_bytes, batch=1, schema=schema)) == [1, 1, 1]
+
+
+def test_a_default_counts_for_every_record_without_a_value(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(framed(_native.encode_example([("a", "int64", bytes(8))])) * 64)
+    default = (b"x" * MIB,)
+    schema = _native.Schema([("t", "context", "dense", "bytes", 1, list(default), False)])
+    made = reader(path, limit_bytes=8 * MIB, batch=64, schema=schema)
+    first = made.next()
+    assert 1 <= first.rows <= 8
+    assert first.rows + sum(rows_of(made)) == 64

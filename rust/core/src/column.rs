@@ -26,10 +26,8 @@ impl Column {
     /// after all is never touched.
     pub fn new(field: &Field, rows: usize, data_bytes: usize, pool: &Arc<Pool>) -> Self {
         let strings = field.dtype == Dtype::Bytes;
-        let varies = field.form == Form::Ragged || strings || field.level == Level::Lists;
-        let known = if varies { 0 } else { field.item_bytes() };
-        let room = if varies { field.most_value_bytes(data_bytes) } else { known.saturating_mul(rows) };
-        let large = field.form == Form::Raw && known >= LARGE;
+        let room = field.most_value_bytes(rows, data_bytes);
+        let large = field.form == Form::Raw && field.level == Level::Context && field.item_bytes() >= LARGE;
         let values = pool.take(room.saturating_add(if large { SPILL } else { 0 }));
         if large {
             values.ask_for_large_pages();

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::buffer::FROM_SYSTEM;
 use crate::error::{Error, Result};
 use crate::example::{Kind, Level};
 use crate::image::Shape;
@@ -83,6 +84,17 @@ pub enum Fallback {
     Strings(Vec<Vec<u8>>),
 }
 
+impl Fallback {
+    /// What one item of it takes.
+    fn bytes(&self) -> usize {
+        match self {
+            Fallback::None => 0,
+            Fallback::Numbers(bytes) => bytes.len(),
+            Fallback::Strings(values) => values.iter().map(Vec::len).sum(),
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Field {
     pub key: String,
@@ -109,9 +121,22 @@ impl Field {
         self.count.saturating_mul(self.dtype.width())
     }
 
+    fn varies(&self) -> bool {
+        self.form == Form::Ragged || self.dtype == Dtype::Bytes || self.level == Level::Lists
+    }
+
+    /// What the values of `rows` records of `data_bytes` together can become.
+    pub(crate) fn most_value_bytes(&self, rows: usize, data_bytes: usize) -> usize {
+        if !self.varies() {
+            return self.item_bytes().saturating_mul(rows);
+        }
+        let defaults = self.most_defaults(rows, data_bytes).saturating_mul(self.default.bytes());
+        self.decoded_bytes(data_bytes).saturating_add(defaults)
+    }
+
     /// What `data_bytes` of encoded values can become: a float takes four bytes on the wire, an
     /// integer one at least, a bytes value two besides its own.
-    pub(crate) fn most_value_bytes(&self, data_bytes: usize) -> usize {
+    fn decoded_bytes(&self, data_bytes: usize) -> usize {
         match self.kind() {
             Kind::Bytes => data_bytes,
             Kind::Floats => (data_bytes / 4).saturating_mul(self.dtype.width()),
@@ -119,20 +144,46 @@ impl Field {
         }
     }
 
-    /// Bytes of this field's column at most.
-    fn bound_bytes(&self, rows: usize, data_bytes: usize) -> usize {
+    /// How often the default can stand in: once for a record, or for each step, which takes two bytes at least.
+    fn most_defaults(&self, rows: usize, data_bytes: usize) -> usize {
+        if self.level == Level::Lists { data_bytes / 2 } else { rows }
+    }
+
+    /// Bytes of this field's column at most, but for those that every byte of its key's can become.
+    fn bound_per_row(&self, rows: usize, data_bytes: usize) -> usize {
         let strings = match (self.dtype, self.form, self.level) {
             (Dtype::Bytes, Form::Dense, Level::Context) => rows.saturating_mul(self.count),
-            (Dtype::Bytes, ..) => data_bytes / 2 + rows,
+            (Dtype::Bytes, ..) => rows,
             _ => 0,
         };
-        let lists = if self.level == Level::Lists { data_bytes / 2 + rows } else { 0 };
+        let lists = if self.level == Level::Lists { rows } else { 0 };
         let ragged = if self.form == Form::Ragged { rows } else { 0 };
-        let offsets = (strings + lists + ragged + 3).saturating_mul(8);
-        let varies = self.form == Form::Ragged || self.dtype == Dtype::Bytes || self.level == Level::Lists;
-        let values =
-            if varies { self.most_value_bytes(data_bytes) } else { self.item_bytes().saturating_mul(rows) };
-        values.saturating_add(offsets)
+        let offsets =
+            strings.saturating_add(lists).saturating_add(ragged).saturating_add(3).saturating_mul(8);
+        let most = self.most_value_bytes(rows, data_bytes);
+        // a column that is not the system's to give piece by piece has all of its room from the beginning
+        let room = if self.varies() { most.min(FROM_SYSTEM) } else { most };
+        let defaults = if self.level == Level::Lists { 0 } else { rows.saturating_mul(self.default.bytes()) };
+        let defaults = if self.varies() { defaults } else { 0 };
+        room.saturating_add(defaults).saturating_add(offsets)
+    }
+
+    /// Bytes that `data_bytes` of its key's can become at most, in this field's column.
+    fn bound_of_key(&self, data_bytes: usize) -> usize {
+        if !self.varies() {
+            return 0;
+        }
+        let is_lists = self.level == Level::Lists;
+        let counted = self.dtype == Dtype::Bytes && (self.form != Form::Dense || is_lists);
+        let entries = usize::from(counted) + usize::from(is_lists);
+        let mut bytes =
+            self.decoded_bytes(data_bytes).saturating_add((data_bytes / 2).saturating_mul(8 * entries));
+        if is_lists && self.default != Fallback::None {
+            let offsets = if self.dtype == Dtype::Bytes { self.count.saturating_mul(8) } else { 0 };
+            let default = self.default.bytes().saturating_add(offsets);
+            bytes = bytes.saturating_add((data_bytes / 2).saturating_mul(default));
+        }
+        bytes
     }
 
     fn check(&self) -> Result<()> {
@@ -197,9 +248,16 @@ impl Schema {
         Ok(schema)
     }
 
-    /// Bytes of all columns at most, for `rows` records of `data_bytes` together.
+    /// Bytes of all columns at most, for `rows` records of `data_bytes` together. A byte of a record belongs to one
+    /// key, so the worst is that all belong to the key of which most can be made.
     pub fn bound_bytes(&self, rows: usize, data_bytes: usize) -> usize {
-        self.fields.iter().map(|field| field.bound_bytes(rows, data_bytes)).fold(0, usize::saturating_add)
+        let mut of_keys = vec![0_usize; self.keys.len()];
+        let mut bound = 0_usize;
+        for (field, key) in self.fields.iter().zip(&self.key_of_field) {
+            of_keys[*key] = of_keys[*key].saturating_add(field.bound_of_key(data_bytes));
+            bound = bound.saturating_add(field.bound_per_row(rows, data_bytes));
+        }
+        bound.saturating_add(of_keys.into_iter().max().unwrap_or(0))
     }
 
     /// What the images among the fields become.
@@ -228,5 +286,44 @@ impl Schema {
             return self.keys.iter().position(is);
         }
         self.by_key.get(&(level == Level::Lists, key.to_vec())).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn field(key: &str, level: Level, form: Form, dtype: Dtype, default: Fallback) -> Field {
+        let count = usize::from(form == Form::Dense);
+        Field { key: key.into(), level, form, dtype, count, default, required: false }
+    }
+
+    fn ragged(key: &str, dtype: Dtype) -> Field {
+        field(key, Level::Context, Form::Ragged, dtype, Fallback::None)
+    }
+
+    /// What many bytes can become, per byte.
+    fn per_byte(fields: Vec<Field>) -> usize {
+        const MANY: usize = 1 << 40;
+        Schema::new(fields).unwrap().bound_bytes(1, MANY) / MANY
+    }
+
+    #[test]
+    fn a_byte_of_a_record_is_counted_for_one_key() {
+        let ints = |key: &str| ragged(key, Dtype::Int64);
+        assert_eq!(per_byte((0..40).map(|number| ints(&number.to_string())).collect()), 8);
+        assert_eq!(per_byte(vec![ints("a"), ints("a"), ints("b")]), 16);
+        assert_eq!(per_byte(vec![ints("a"), ragged("b", Dtype::Bytes)]), 8);
+        let steps = field("a", Level::Lists, Form::Ragged, Dtype::Int64, Fallback::None);
+        assert_eq!(per_byte(vec![ints("a"), steps]), 12);
+    }
+
+    #[test]
+    fn a_default_is_counted_wherever_it_can_stand_in() {
+        let default = || Fallback::Strings(vec![vec![0; 1000]]);
+        let of_level = |level| field("a", level, Form::Dense, Dtype::Bytes, default());
+        let bound = |level, rows, bytes| Schema::new(vec![of_level(level)]).unwrap().bound_bytes(rows, bytes);
+        assert!(bound(Level::Context, 50, 0) >= 50 * 1000);
+        assert!(bound(Level::Lists, 1, 80) >= 40 * 1000);
     }
 }

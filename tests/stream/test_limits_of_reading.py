@@ -1,13 +1,16 @@
 """What reading may hold: enough for every record that fits, and nothing is made that nobody wants."""
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import anybatch as ab
 from anybatch import _native
+from anybatch.errors import DoesNotFit
 
 MIB = 1 << 20
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
@@ -106,3 +109,30 @@ def test_a_default_counts_for_every_record_without_a_value(tmp_path):
     first = made.next()
     assert 1 <= first.rows <= 8
     assert first.rows + sum(rows_of(made)) == 64
+
+
+FEW_THREADS = """
+import resource, sys
+import anybatch as ab
+from anybatch import _native
+from anybatch.errors import DoesNotFit
+scan = _native.Scan(sys.argv[1], "")
+while scan.advance(1 << 30): pass
+index = scan.finish()
+with open("/proc/self/statm") as pages:
+    now = int(pages.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (now + (8 << 20), resource.RLIM_INFINITY))
+reader = _native.Reader([(sys.argv[1], "", index)], None, batch=2, most=2, drop_remainder=False,
+    on_corrupt="raise", order=[], start=0, threads=16, depth=1, limit_bytes=1 << 20)
+print(reader.next().rows)
+"""
+
+
+@ON_LINUX
+def test_as_many_threads_as_there_can_be_do_it_all(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(framed(bytes(100)) * 2)
+    child = subprocess.run(
+        [sys.executable, "-c", FEW_THREADS, path], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (child.stdout, child.returncode) == ("2\n", 0), child.stderr

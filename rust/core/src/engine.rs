@@ -138,9 +138,14 @@ impl Engine {
             let shared = Arc::clone(&engine.shared);
             let thread =
                 thread::Builder::new().name(format!("anybatch-{number}")).spawn(move || work(&shared));
-            engine
-                .threads
-                .push(thread.map_err(|error| Error::Misuse(format!("no thread could be started: {error}")))?);
+            match thread {
+                Ok(thread) => engine.threads.push(thread),
+                Err(error) if engine.threads.is_empty() => {
+                    return Err(Error::Misuse(format!("no thread could be started: {error}")));
+                }
+                // those that are there do it all
+                Err(_) => break,
+            }
         }
         Ok(engine)
     }

@@ -14,7 +14,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::buffer::Pool;
 use crate::engine::{Source, Unresolved};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::files::Files;
 use crate::gather::Job;
 use crate::source::Ordered;
@@ -83,12 +83,12 @@ impl Swept {
             let thread = thread::Builder::new().name("anybatch-sweep".into());
             match thread.spawn(move || run(&work, manner, shared)) {
                 Ok(thread) => self.threads.push(thread),
-                Err(error) if self.threads.is_empty() => {
-                    return Err(Error::Misuse(format!("no thread could be started: {error}")));
-                }
                 // those that are there do it all
                 Err(_) => break,
             }
+        }
+        if self.threads.is_empty() {
+            self.shared.end();
         }
         Ok(())
     }

@@ -16,14 +16,27 @@ pub trait Source: Send {
     /// The next batch's records, or `None` after the last one.
     fn next_job(&mut self) -> Result<Option<Unresolved>>;
 
-    /// Let go of everybody who waits in `resolve`: nothing of it is wanted any more.
-    fn stop(&mut self) {}
+    /// What others may ask of it, also while it looks for its next job.
+    fn aside(&self) -> Arc<dyn Aside> {
+        Arc::new(Nothing)
+    }
+}
+
+/// What can be said to a source, and asked of it, at any time and without waiting.
+pub trait Aside: Send + Sync {
+    /// Let go of everybody who waits for a job, and look for no more: none is wanted.
+    fn stop(&self) {}
 
     /// What is held for jobs that nobody has taken yet.
     fn held_bytes(&self) -> usize {
         0
     }
 }
+
+/// A source that holds nothing and waits for nobody.
+struct Nothing;
+
+impl Aside for Nothing {}
 
 /// A job, or the promise to compute it outside the lock.
 pub type Unresolved = Box<dyn FnOnce() -> Result<Job> + Send>;
@@ -36,7 +49,6 @@ struct Results {
 }
 
 struct State {
-    source: Box<dyn Source>,
     /// Jobs given to threads so far, and those whose results were all handed over.
     started: u64,
     taken: u64,
@@ -55,6 +67,10 @@ struct Shared {
     /// What all batches may hold together, and that with what decoding images takes besides.
     limit_bytes: usize,
     whole_bytes: usize,
+    /// Whoever has it has the turn to find the next job, which may take long. Taken before the state, and nobody
+    /// but those who look for work ever waits for it.
+    source: Mutex<Box<dyn Source>>,
+    aside: Arc<dyn Aside>,
     state: Mutex<State>,
     work: Condvar,
     results: Condvar,
@@ -115,7 +131,6 @@ impl Engine {
         limit_bytes: usize,
     ) -> Result<Self> {
         let state = State {
-            source,
             started: 0,
             taken: 0,
             ready: BTreeMap::new(),
@@ -129,6 +144,8 @@ impl Engine {
             limit_bytes: limit_bytes.min(gather.room.rest_bytes()),
             whole_bytes: limit_bytes,
             gather,
+            aside: source.aside(),
+            source: Mutex::new(source),
             state: Mutex::new(state),
             work: Condvar::new(),
             results: Condvar::new(),
@@ -158,7 +175,7 @@ impl Engine {
         let held = state.held_bytes;
         state.depth.asked(was_ready, held, self.shared.limit_bytes);
         if !was_ready {
-            self.shared.work.notify_one();
+            self.shared.work.notify_all();
         }
         let waited = self.shared.results.wait_timeout_while(state, patience, waiting);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -184,7 +201,7 @@ impl Engine {
     pub fn stats(&self) -> Stats {
         let state = self.shared.lock();
         Stats {
-            held_bytes: state.held_bytes + state.source.held_bytes(),
+            held_bytes: state.held_bytes + self.shared.aside.held_bytes(),
             unused_bytes: self.shared.gather.pool.held(),
             batches_ready: state.ready.values().map(|results| results.pieces.len()).sum(),
             batches_taken: state.taken,
@@ -199,10 +216,8 @@ fn ended(state: &State) -> bool {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.stop = true;
-        state.source.stop();
-        drop(state);
+        self.shared.lock().stop = true;
+        self.shared.aside.stop();
         self.shared.work.notify_all();
         for thread in self.threads.drain(..) {
             // a thread that panicked has already reported that as its job's result
@@ -297,13 +312,17 @@ fn take_job(shared: &Shared) -> Option<(u64, Unresolved)> {
         state.depth.met(full);
         full
     };
-    let mut state = shared.work.wait_while(shared.lock(), idle).unwrap_or_else(PoisonError::into_inner);
+    // one thread at a time, from before it knows the job's number until all know that it is taken
+    let mut source = shared.source.lock().unwrap_or_else(PoisonError::into_inner);
+    let state = shared.work.wait_while(shared.lock(), idle).unwrap_or_else(PoisonError::into_inner);
     if state.stop || state.ended_at.is_some() {
         return None;
     }
     let number = state.started;
-    let job = catch_unwind(AssertUnwindSafe(|| state.source.next_job()))
+    drop(state);
+    let job = catch_unwind(AssertUnwindSafe(|| source.next_job()))
         .unwrap_or_else(|_| Err(Error::Misuse("finding the next records failed; please report this".into())));
+    let mut state = shared.lock();
     match job {
         Ok(Some(job)) => {
             state.started += 1;

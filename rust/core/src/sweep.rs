@@ -13,7 +13,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use crate::buffer::Pool;
-use crate::engine::{Source, Unresolved};
+use crate::engine::{Aside, Source, Unresolved};
 use crate::error::Result;
 use crate::files::Files;
 use crate::gather::Job;
@@ -40,38 +40,28 @@ pub struct Swept {
     one_by_one: u64,
     work: Option<(Collector, Vec<Manner>)>,
     threads: Vec<JoinHandle<()>>,
-    pool: Arc<Pool>,
     shared: Arc<Shared>,
 }
 
 impl Swept {
     /// The same jobs as `order` has.
     pub fn new(order: Ordered, files: Arc<Files>, shares: Shares) -> Self {
-        let shared = Arc::new(Shared::default());
+        let pool = Pool::new(if shares.apart { shares.sweep_bytes } else { 0 });
+        let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new(), pool });
         let manners = match shares.apart {
             true => vec![Manner::Apart(Readers::new(Arc::clone(&files))), Manner::Apart(Readers::new(files))],
             false => vec![Manner::Together(Broom::new(files))],
         };
-        let pool = Pool::new(if shares.apart { shares.sweep_bytes } else { 0 });
         let work = Collector {
             order: order.clone(),
             apart: shares.apart,
             sweep_bytes: shares.sweep_bytes,
             next_bytes: if shares.apart { shares.sweep_bytes / AT_ONCE } else { shares.sweep_bytes },
-            pool: Arc::clone(&pool),
             number: 0,
             left_over: None,
             shared: Arc::clone(&shared),
         };
-        Swept {
-            order,
-            number: 0,
-            one_by_one: 0,
-            work: Some((work, manners)),
-            threads: Vec::new(),
-            pool,
-            shared,
-        }
+        Swept { order, number: 0, one_by_one: 0, work: Some((work, manners)), threads: Vec::new(), shared }
     }
 
     /// Begin with the first sweep, behind the jobs that are read one by one.
@@ -109,12 +99,18 @@ impl Source for Swept {
         Ok(Some(Box::new(move || shared.job(number).map_or_else(plain, Ok))))
     }
 
-    fn stop(&mut self) {
-        self.shared.end();
+    fn aside(&self) -> Arc<dyn Aside> {
+        Arc::clone(&self.shared) as _
+    }
+}
+
+impl Aside for Shared {
+    fn stop(&self) {
+        self.end();
     }
 
     fn held_bytes(&self) -> usize {
-        self.shared.lock().held_bytes + self.pool.held()
+        self.lock().held_bytes + self.pool.held()
     }
 }
 
@@ -128,10 +124,11 @@ impl Drop for Swept {
     }
 }
 
-#[derive(Default)]
 struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    /// Where the bytes of jobs come from, and go back to.
+    pool: Arc<Pool>,
 }
 
 #[derive(Default)]
@@ -230,8 +227,6 @@ struct Collector {
     sweep_bytes: usize,
     /// What the next sweep may bring: the first ones are small, so that nobody waits long for them.
     next_bytes: usize,
-    /// Where the bytes of jobs come from, and go back to.
-    pool: Arc<Pool>,
     number: u64,
     /// A job that did not fit into the last sweep any more.
     left_over: Option<Job>,
@@ -288,7 +283,7 @@ impl Collector {
     }
 
     fn hold(&self, job: &mut Job) {
-        if self.apart { apart::hold(job, &self.pool) } else { broom::hold(job, &self.pool) }
+        if self.apart { apart::hold(job, &self.shared.pool) } else { broom::hold(job, &self.shared.pool) }
     }
 
     fn next_job(&mut self) -> Result<Option<Job>> {

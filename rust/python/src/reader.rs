@@ -228,16 +228,16 @@ impl Reader {
     }
 
     /// Bytes held by batches being made or ready, bytes kept for later, batches ready and taken.
-    fn stats(&self) -> (usize, usize, usize, u64) {
-        let stats = self.engine.as_ref().map(Engine::stats).unwrap_or_default();
+    fn stats(&self, py: Python<'_>) -> (usize, usize, usize, u64) {
+        let stats = py.detach(|| self.engine.as_ref().map(Engine::stats)).unwrap_or_default();
         (stats.held_bytes, stats.unused_bytes, stats.batches_ready, stats.batches_taken)
     }
 
     /// Indexes of shards that were walked to their end since the last call.
-    fn learnt(&self) -> Vec<(usize, Index)> {
+    fn learnt(&self, py: Python<'_>) -> Vec<(usize, Index)> {
         let Some(learnt) = &self.learnt else { return Vec::new() };
-        let mut learnt = learnt.lock().unwrap_or_else(PoisonError::into_inner);
-        learnt.drain(..).map(|(shard, core)| (shard, Index { core })).collect()
+        let new = py.detach(|| std::mem::take(&mut *learnt.lock().unwrap_or_else(PoisonError::into_inner)));
+        new.into_iter().map(|(shard, core)| (shard, Index { core })).collect()
     }
 }
 

@@ -119,7 +119,7 @@ fn no_more_is_held_than_two_sweeps_bring_and_nothing_in_the_end() {
             most = most.max(source.shared.lock().held_bytes);
         }
         assert!(0 < most && most <= 2 * sweep_bytes, "{most} bytes were held");
-        assert_eq!(source.held_bytes() - source.pool.held(), 0);
+        assert_eq!(source.aside().held_bytes() - source.shared.pool.held(), 0);
     }
 }
 
@@ -129,7 +129,7 @@ fn whoever_waits_for_a_sweep_that_will_not_come_reads_for_himself() {
     let (files, order) = shards(folder.path());
     let mut source = Swept::new(order, files, shares(200_000, false));
     let waiting: Vec<_> = std::iter::from_fn(|| source.next_job().unwrap()).collect();
-    source.stop();
+    source.aside().stop();
     let made: Vec<_> = waiting.into_iter().map(|job| job().unwrap()).collect();
     assert_eq!(made.iter().map(|job| job.places.len()).sum::<usize>(), 6000);
 }

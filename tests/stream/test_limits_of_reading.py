@@ -1,8 +1,10 @@
 """What reading may hold: enough for every record that fits, and nothing is made that nobody wants."""
 
+import gzip
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -109,6 +111,49 @@ def test_a_default_counts_for_every_record_without_a_value(tmp_path):
     first = made.next()
     assert 1 <= first.rows <= 8
     assert first.rows + sum(rows_of(made)) == 64
+
+
+@pytest.mark.parametrize("sizes", [(0.001, 0.4, 0.2), (0.1,) * 40, (0.4, 0.01) * 5])
+def test_compressed_records_that_fit_alone_fit_in_a_batch(tmp_path, sizes):
+    limit_bytes = 4 * MIB
+    path = tmp_path / "a.tfrecord.gz"
+    path.write_bytes(gzip.compress(b"".join(framed(bytes(int(size * limit_bytes))) for size in sizes)))
+    made = reader(path, limit_bytes=limit_bytes, batch=len(sizes), compression="GZIP", order=None)
+    assert sum(rows_of(made)) == len(sizes)
+
+
+def test_compressed_records_become_much_larger_and_fit_all_the_same(tmp_path):
+    data, schema = wide_record(300)
+    path = tmp_path / "a.tfrecord.gz"
+    path.write_bytes(gzip.compress(framed(data) * 600, 1))
+    made = reader(
+        path, limit_bytes=24 * MIB, batch=256, schema=schema, compression="GZIP", order=None, threads=3
+    )
+    sizes, ends = [], []
+    while (batch := made.next()) is not None:
+        sizes.append(batch.rows)
+        ends.append(batch.ends_batch)
+    assert np.cumsum(sizes)[np.array(ends)].tolist() == [256, 512, 600]
+
+
+def hostile(size):
+    """Return a file of so many bytes in which every record claims to reach to the end, but for empty ones."""
+    empty, out = framed(b""), bytearray(framed(b"x"))
+    while len(out) < size:
+        out += max(0, size - len(out) - 56).to_bytes(8, "little") + b"\xde\xad\xbe\xef" + empty
+    return bytes(out)
+
+
+def test_nobody_waits_for_a_scan_that_takes_long(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(hostile(2 * MIB))
+    made = reader(path, limit_bytes=64 * MIB, batch=1_000_000, order=None, threads=2)
+    began = time.monotonic()
+    time.sleep(0.2)
+    made.stats()
+    made.learnt()
+    del made
+    assert time.monotonic() - began < 2
 
 
 FEW_THREADS = """

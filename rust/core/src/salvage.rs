@@ -6,6 +6,9 @@
 //! where the damaged one ends, or on past it: frames that are mere data stop before, for behind them
 //! comes at least the damaged record's own checksum.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use crate::crc;
 use crate::error::Result;
 use crate::frame::{self, FOOTER, HEADER, OVERHEAD};
@@ -18,6 +21,7 @@ const CHECK_STEP: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Effort {
     left: u64,
+    stop: Arc<AtomicBool>,
 }
 
 impl Effort {
@@ -25,12 +29,22 @@ impl Effort {
     const AT_LEAST: u64 = 1 << 30;
 
     pub fn for_file(file_bytes: u64) -> Self {
-        Effort { left: file_bytes.saturating_mul(Self::PER_BYTE).max(Self::AT_LEAST) }
+        let left = file_bytes.saturating_mul(Self::PER_BYTE).max(Self::AT_LEAST);
+        Effort { left, stop: Arc::default() }
+    }
+
+    /// Make none any more once this is set.
+    pub fn stop_when(&mut self, stop: Arc<AtomicBool>) {
+        self.stop = stop;
+    }
+
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
     }
 
     fn spend(&mut self, bytes: u64) -> bool {
         self.left = self.left.saturating_sub(bytes);
-        self.left > 0
+        self.left > 0 && !self.stopped()
     }
 
     pub fn exhausted(&self) -> bool {
@@ -125,7 +139,7 @@ fn plausible(header: &[u8], largest: u64) -> bool {
 /// a known end does not stop them: a second wound must not hide the records before it.
 fn follow(window: &mut dyn Window, at: u64, end: u64, effort: &mut Effort) -> Result<u64> {
     let mut at = at;
-    while at < end {
+    while at < end && !effort.stopped() {
         let next = match whole_record(window, at, effort)? {
             None => delimited_record(window, at)?,
             whole => whole,

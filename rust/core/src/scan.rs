@@ -6,6 +6,8 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::error::{Error, Result};
 use crate::files::{Compression, Identity};
@@ -92,6 +94,11 @@ impl Scan {
             effort: Effort::for_file(identity.size),
             done: false,
         })
+    }
+
+    /// Look no further than needed once this is set: what is found from then on is worth nothing.
+    pub fn stop_when(&mut self, stop: Arc<AtomicBool>) {
+        self.effort.stop_when(stop);
     }
 
     pub fn file_bytes(&self) -> u64 {
@@ -345,7 +352,7 @@ impl Scan {
 
     fn find_end(&mut self) -> Result<u64> {
         let mut at = self.at;
-        while self.window.end().is_none() {
+        while self.window.end().is_none() && !self.effort.stopped() {
             at += self.window.view(at, BLOCK, 0)?.len() as u64;
             self.window.forget(at);
         }

@@ -3,15 +3,17 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::engine::{Source, Unresolved};
+use crate::engine::{Aside, Source, Unresolved};
 use crate::error::{Error, Result};
 use crate::files::{Compression, Files};
-use crate::gather::{Damaged, Job, OnCorrupt, Place};
+use crate::gather::{self, Damaged, Job, OnCorrupt, Place};
 use crate::index::{Extent, Gap, Index};
 use crate::order::Order;
 use crate::scan::{Check, Scan};
+use crate::schema::Schema;
 
 /// The shards' indexes as one numbering of all records.
 #[derive(Debug)]
@@ -128,7 +130,58 @@ pub struct Walked {
 
 enum Walking {
     Known(Arc<Index>, u64),
-    Scanning(Box<Scan>, usize),
+    Scanning(Box<Scanning>),
+}
+
+/// A scan, how many of its gaps were told of, and the record that did not fit into the last job any more.
+struct Scanning {
+    scan: Scan,
+    gaps: usize,
+    left_over: Option<Extent>,
+}
+
+/// What came of looking for one more record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Added {
+    One,
+    /// The job is large enough without it.
+    Full,
+    /// The shards are at their end.
+    End,
+}
+
+/// What a job of a walk may take that cannot be cut afterwards: one that holds bytes of compressed shards.
+pub struct Uncut {
+    pub schema: Option<Arc<Schema>>,
+    /// Bytes of compressed shards that it unpacks, or little more.
+    pub most_held: usize,
+    /// What it can take in all, unless one record alone takes more.
+    pub most_bytes: usize,
+}
+
+impl Uncut {
+    /// What a walk's jobs may take of a limit.
+    pub fn within(limit_bytes: usize, schema: Option<Arc<Schema>>) -> Self {
+        Uncut { schema, most_held: limit_bytes / 8, most_bytes: limit_bytes / 2 }
+    }
+
+    /// Whether a job can take one more record; `held` are the bytes that it would hold then.
+    fn fits(&self, rows: usize, data_bytes: usize, held: usize) -> bool {
+        held == 0
+            || rows == 0
+            || gather::bound_bytes(self.schema.as_deref(), rows + 1, data_bytes).saturating_add(held)
+                <= self.most_bytes
+    }
+}
+
+/// Tells a walk that nothing of it is wanted any more.
+#[derive(Debug, Default)]
+struct Halt(Arc<AtomicBool>);
+
+impl Aside for Halt {
+    fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What a walk learnt, shard by shard, for whoever wants to keep it.
@@ -139,8 +192,7 @@ pub struct Walk {
     pub shards: Vec<Walked>,
     pub files: Arc<Files>,
     pub split: Split,
-    /// Bytes of compressed shards that one job unpacks, or little more.
-    pub most_held: usize,
+    pub uncut: Uncut,
     pub drop_remainder: bool,
     pub on_corrupt: OnCorrupt,
     pub learnt: Learnt,
@@ -148,6 +200,9 @@ pub struct Walk {
     shard: usize,
     number: u64,
     walking: Option<Walking>,
+    /// The records' bytes in the present job.
+    data_bytes: usize,
+    stop: Arc<AtomicBool>,
 }
 
 impl Walk {
@@ -155,7 +210,7 @@ impl Walk {
         shards: Vec<Walked>,
         files: Arc<Files>,
         split: Split,
-        most_held: usize,
+        uncut: Uncut,
         drop_remainder: bool,
         on_corrupt: OnCorrupt,
     ) -> Self {
@@ -164,7 +219,7 @@ impl Walk {
             shards,
             files,
             split,
-            most_held,
+            uncut,
             drop_remainder,
             on_corrupt,
             learnt,
@@ -172,63 +227,89 @@ impl Walk {
             shard: 0,
             number: 0,
             walking: None,
+            data_bytes: 0,
+            stop: Arc::default(),
         }
     }
 
-    /// Add one more record; `false` when the shards are at their end.
-    fn add(&mut self, job: &mut Job) -> Result<bool> {
+    /// Add one more record.
+    fn add(&mut self, job: &mut Job) -> Result<Added> {
         while let Some(walked) = self.shards.get(self.shard) {
             let walking = match self.walking.take() {
                 Some(walking) => walking,
-                None => open(walked)?,
+                None => self.open(walked)?,
             };
             match walking {
                 Walking::Known(index, at) if at < index.records() => {
                     let extent = index.extent(at)?;
-                    self.push(job, extent, None);
-                    self.walking = Some(Walking::Known(index, at + 1));
-                    return Ok(true);
+                    let added = self.push(job, extent, &[]);
+                    self.walking = Some(Walking::Known(index, at + u64::from(added == Added::One)));
+                    return Ok(added);
                 }
                 Walking::Known(..) => self.shard += 1,
-                Walking::Scanning(scan, gaps) => {
-                    if self.scan_on(scan, gaps, job)? {
-                        return Ok(true);
+                Walking::Scanning(scanning) => {
+                    if let Some(added) = self.scan_on(scanning, job)? {
+                        return Ok(added);
                     }
                 }
             }
         }
-        Ok(false)
+        Ok(Added::End)
     }
 
-    fn scan_on(&mut self, mut scan: Box<Scan>, mut gaps: usize, job: &mut Job) -> Result<bool> {
-        let found = scan.next_record()?;
-        for gap in &scan.gaps()[gaps..] {
+    /// Add the next record of a scan; `None` at the end of its shard.
+    fn scan_on(&mut self, mut scanning: Box<Scanning>, job: &mut Job) -> Result<Option<Added>> {
+        let Scanning { scan, gaps, left_over } = &mut *scanning;
+        let found = match left_over.take() {
+            Some(extent) => Some(extent),
+            None => scan.next_record()?,
+        };
+        if self.stop.load(Ordering::Relaxed) {
+            // what a scan finds that was told to stop is not all there is
+            return Ok(Some(Added::End));
+        }
+        for gap in &scan.gaps()[*gaps..] {
             self.met(gap, job)?;
         }
-        gaps = scan.gaps().len();
+        *gaps = scan.gaps().len();
         let Some(extent) = found else {
-            let index = Arc::new(scan.finish()?);
+            let index = Arc::new(scanning.scan.finish()?);
             self.learnt.lock().unwrap_or_else(PoisonError::into_inner).push((self.shard, index));
             self.shard += 1;
-            return Ok(false);
+            return Ok(None);
         };
-        let held_at = match self.shards[self.shard].compression {
-            Compression::None => None,
-            _ => {
-                let at = job.held.len();
-                job.held.extend(scan.data(extent)?);
-                Some(at)
-            }
+        let added = match self.shards[self.shard].compression {
+            Compression::None => self.push(job, extent, &[]),
+            _ => self.push(job, extent, scan.data(extent)?),
         };
-        self.push(job, extent, held_at);
-        self.walking = Some(Walking::Scanning(scan, gaps));
-        Ok(true)
+        *left_over = (added == Added::Full).then_some(extent);
+        self.walking = Some(Walking::Scanning(scanning));
+        Ok(Some(added))
     }
 
-    fn push(&mut self, job: &mut Job, extent: Extent, held_at: Option<usize>) {
+    /// Add a record to a job, with its bytes if it cannot be read by position, unless it would be too much.
+    fn push(&mut self, job: &mut Job, extent: Extent, bytes: &[u8]) -> Added {
+        let own = usize::try_from(extent.data_bytes()).unwrap_or(usize::MAX);
+        let data_bytes = self.data_bytes.saturating_add(own);
+        if !self.uncut.fits(job.places.len(), data_bytes, job.held.len() + bytes.len()) {
+            return Added::Full;
+        }
+        let held_at = (!bytes.is_empty()).then(|| job.held.len());
+        job.held.extend(bytes);
+        self.data_bytes = data_bytes;
         let number = self.number;
         self.number += 1;
         job.places.push(Place { number, position: number, shard: self.shard, extent, held_at });
+        Added::One
+    }
+
+    fn open(&self, walked: &Walked) -> Result<Walking> {
+        if let (Some(index), Compression::None) = (&walked.known, walked.compression) {
+            return Ok(Walking::Known(Arc::clone(index), 0));
+        }
+        let mut scan = Scan::new(&walked.path, walked.compression, Check::WhereFree)?;
+        scan.stop_when(Arc::clone(&self.stop));
+        Ok(Walking::Scanning(Box::new(Scanning { scan, gaps: 0, left_over: None })))
     }
 
     fn met(&self, gap: &Gap, job: &mut Job) -> Result<()> {
@@ -246,13 +327,6 @@ impl Walk {
     }
 }
 
-fn open(walked: &Walked) -> Result<Walking> {
-    Ok(match &walked.known {
-        Some(index) if walked.compression == Compression::None => Walking::Known(Arc::clone(index), 0),
-        _ => Walking::Scanning(Box::new(Scan::new(&walked.path, walked.compression, Check::WhereFree)?), 0),
-    })
-}
-
 impl Source for Walk {
     fn next_job(&mut self) -> Result<Option<Unresolved>> {
         let begins_batch = self.parts.is_empty();
@@ -262,12 +336,17 @@ impl Source for Walk {
         }
         let size = self.parts.pop_front().unwrap_or(1);
         let mut job = Job { ends_batch: self.parts.is_empty(), ..Job::default() };
-        let mut more = true;
-        while more && (job.places.len() as u64) < size && job.held.len() < self.most_held {
-            more = self.add(&mut job)?;
+        self.data_bytes = 0;
+        let mut added = Added::One;
+        while added == Added::One
+            && (job.places.len() as u64) < size
+            && job.held.len() < self.uncut.most_held
+            && !self.stop.load(Ordering::Relaxed)
+        {
+            added = self.add(&mut job)?;
         }
         let missing = size - job.places.len() as u64;
-        if more && missing > 0 {
+        if added != Added::End && missing > 0 {
             self.parts.push_front(missing);
             job.ends_batch = false;
         } else if missing > 0 {
@@ -283,6 +362,10 @@ impl Source for Walk {
             return Ok(None);
         }
         Ok(Some(Box::new(move || Ok(job))))
+    }
+
+    fn aside(&self) -> Arc<dyn Aside> {
+        Arc::new(Halt(Arc::clone(&self.stop)))
     }
 }
 

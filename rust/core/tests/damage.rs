@@ -14,7 +14,7 @@ use anybatch_core::gather::{Damaged, Gather, OnCorrupt};
 use anybatch_core::index::Index;
 use anybatch_core::scan::{Check, Scan};
 use anybatch_core::sizes::Sizes;
-use anybatch_core::source::{Split, Walk, Walked};
+use anybatch_core::source::{Split, Uncut, Walk, Walked};
 use anybatch_core::survey::Survey;
 use anybatch_core::{Error, Result};
 use proptest::prelude::*;
@@ -56,8 +56,9 @@ fn read(path: &Path, compression: Compression) -> Result<(Vec<Vec<u8>>, Vec<Dama
     let (_, identity) = files::open(path)?;
     let files = Arc::new(Files::new([(path.to_path_buf(), identity)], 4));
     let shards = vec![Walked { path: path.to_path_buf(), compression, known: None }];
+    let uncut = Uncut::within(8 << 20, None);
     let walk =
-        Walk::new(shards, Arc::clone(&files), Split { batch: 3, most: 2 }, 1 << 20, false, OnCorrupt::Skip);
+        Walk::new(shards, Arc::clone(&files), Split { batch: 3, most: 2 }, uncut, false, OnCorrupt::Skip);
     let gather = Gather {
         files,
         schema: None,

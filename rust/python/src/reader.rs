@@ -12,7 +12,7 @@ use anybatch_core::gather::{self, Gather, OnCorrupt};
 use anybatch_core::image::Room;
 use anybatch_core::index::Fingerprint;
 use anybatch_core::order::Order;
-use anybatch_core::source::{Learnt, Numbering, Ordered, Split, Walk, Walked};
+use anybatch_core::source::{Learnt, Numbering, Ordered, Split, Uncut, Walk, Walked};
 use anybatch_core::storage;
 use anybatch_core::sweep::Swept;
 use anybatch_core::warm::Warmer;
@@ -172,6 +172,9 @@ impl Reader {
             let files = opened(&shards)?;
             let files = Arc::new(if in_order { files } else { files.for_jumping() });
             let mut access = Access::default();
+            let room_within = |limit_bytes| {
+                Room::within(limit_bytes, threads, schema.iter().flat_map(|schema| schema.image_shapes()))
+            };
             let (source, learnt): (Box<dyn Source>, _) = match order {
                 Some(operations) => {
                     let numbering = numbered(&shards)?;
@@ -193,7 +196,8 @@ impl Reader {
                 }
                 None => {
                     let files = Arc::clone(&files);
-                    let walk = Walk::new(shards, files, split, limit_bytes / 8, drop_remainder, on_corrupt);
+                    let uncut = Uncut::within(room_within(limit_bytes).rest_bytes(), schema.clone());
+                    let walk = Walk::new(shards, files, split, uncut, drop_remainder, on_corrupt);
                     let learnt = Some(Arc::clone(&walk.learnt));
                     (Box::new(walk), learnt)
                 }
@@ -201,8 +205,7 @@ impl Reader {
             let limit_bytes = access.swept.map_or(limit_bytes, |shares| shares.batch_bytes);
             let warmer = access.warmed.then(|| Warmer::new(Arc::clone(&files)));
             let pool = Pool::new(KEEP_BYTES.min(limit_bytes / 4));
-            let shapes = schema.iter().flat_map(|schema| schema.image_shapes());
-            let room = Arc::new(Room::within(limit_bytes, threads, shapes));
+            let room = Arc::new(room_within(limit_bytes));
             let gather =
                 Gather { files, schema, on_corrupt, pool, fetch_bytes: access.fetch_bytes, warmer, room };
             Ok((Engine::start(gather, source, threads, depth, most_depth, limit_bytes)?, learnt))

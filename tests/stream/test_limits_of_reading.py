@@ -58,6 +58,10 @@ def told_by_system(name):
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith(name))
 
 
+def own_bytes():
+    return told_by_system("RssAnon")
+
+
 def own_peak_bytes():
     return told_by_system("VmHWM")
 
@@ -181,3 +185,15 @@ def test_as_many_threads_as_there_can_be_do_it_all(tmp_path):
         [sys.executable, "-c", FEW_THREADS, path], capture_output=True, text=True, timeout=60, check=False
     )
     assert (child.stdout, child.returncode) == ("2\n", 0), child.stderr
+
+
+@ON_LINUX
+def test_threads_hold_no_compressed_records_beyond_the_limit(tmp_path):
+    path = tmp_path / "a.tfrecord.gz"
+    path.write_bytes(gzip.compress(framed(bytes(100_000)) * 3_000, 1))
+    limit_bytes, before = 32 * MIB, own_bytes()
+    made = reader(path, limit_bytes=limit_bytes, batch=1_000, compression="GZIP", order=None, threads=16)
+    first = made.next()
+    time.sleep(1)
+    taken = sum(len(values) for values, _ in first.columns)
+    assert own_bytes() - before - taken < limit_bytes + 12 * MIB

@@ -16,6 +16,11 @@ pub trait Source: Send {
     /// The next batch's records, or `None` after the last one.
     fn next_job(&mut self) -> Result<Option<Unresolved>>;
 
+    /// What a job brings along at most that is in memory before anybody has asked whether there is room for it.
+    fn brought_bytes(&self) -> usize {
+        0
+    }
+
     /// What others may ask of it, also while it looks for its next job.
     fn aside(&self) -> Arc<dyn Aside> {
         Arc::new(Nothing)
@@ -71,6 +76,7 @@ struct Shared {
     /// but those who look for work ever waits for it.
     source: Mutex<Box<dyn Source>>,
     aside: Arc<dyn Aside>,
+    brought_bytes: usize,
     state: Mutex<State>,
     work: Condvar,
     results: Condvar,
@@ -145,6 +151,7 @@ impl Engine {
             whole_bytes: limit_bytes,
             gather,
             aside: source.aside(),
+            brought_bytes: source.brought_bytes(),
             source: Mutex::new(source),
             state: Mutex::new(state),
             work: Condvar::new(),
@@ -305,12 +312,18 @@ fn pass(shared: &Shared, number: u64) {
     shared.work.notify_all();
 }
 
+/// Whether a job may be unpacked: there is room for what it brings along, and no other one waits for its own.
+fn has_room(shared: &Shared, state: &State) -> bool {
+    let fits = state.held_bytes.saturating_add(shared.brought_bytes) <= shared.limit_bytes;
+    state.stop || state.ended_at.is_some() || (fits && state.admitted == state.started)
+}
+
 fn take_job(shared: &Shared) -> Option<(u64, Unresolved)> {
     let idle = |state: &mut State| {
         let full =
             !state.stop && state.ended_at.is_none() && state.started >= state.taken + state.depth.now();
         state.depth.met(full);
-        full
+        full || (shared.brought_bytes > 0 && !has_room(shared, state))
     };
     // one thread at a time, from before it knows the job's number until all know that it is taken
     let mut source = shared.source.lock().unwrap_or_else(PoisonError::into_inner);

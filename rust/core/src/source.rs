@@ -364,6 +364,11 @@ impl Source for Walk {
         Ok(Some(Box::new(move || Ok(job))))
     }
 
+    fn brought_bytes(&self) -> usize {
+        let packed = self.shards.iter().any(|shard| shard.compression != Compression::None);
+        if packed { self.uncut.most_held } else { 0 }
+    }
+
     fn aside(&self) -> Arc<dyn Aside> {
         Arc::new(Halt(Arc::clone(&self.stop)))
     }

@@ -2,9 +2,11 @@
 
 import gzip
 import os
+import struct
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -197,3 +199,24 @@ def test_threads_hold_no_compressed_records_beyond_the_limit(tmp_path):
     time.sleep(1)
     taken = sum(len(values) for values, _ in first.columns)
     assert own_bytes() - before - taken < limit_bytes + 12 * MIB
+
+
+def png(width, height):
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    rows = zlib.compress(bytes((width * 3 + 1) * height), 9)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
+def test_an_image_that_is_too_large_is_named_with_its_record(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    small, large = (
+        framed(_native.encode_example([("image", "bytes", [file])])) for file in (png(8, 8), png(4000, 3000))
+    )
+    path.write_bytes(small + large)
+    stream = ab.read(path, {"image": ab.Image(8, 8)}).limit_memory("32MiB").batch(2)
+    with pytest.raises(DoesNotFit) as failure:
+        list(stream)
+    assert f"of the record at byte {len(small)} of {path}" in str(failure.value)

@@ -340,7 +340,11 @@ impl Gather {
                 batch,
             ),
             Err(Fault::TooLarge { feature, width, height, needed_bytes }) => Err(Error::DoesNotFit {
-                stage: format!("read an image of {width} x {height} pixels in feature {feature:?}"),
+                stage: format!(
+                    "read an image of {width} x {height} pixels in feature {feature:?} of the record at byte {} of {}",
+                    place.extent.offset,
+                    self.path(place).display()
+                ),
                 needed: self.room.limit_for_large(needed_bytes),
                 limit: self.room.limit_bytes(),
             }),

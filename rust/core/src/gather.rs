@@ -25,6 +25,8 @@ use pace::Pace;
 
 /// What one read takes at most, unless a single record is larger: stays in the processor's cache.
 const READ_BYTES: u64 = 256 << 10;
+/// A thread keeps no larger block than this from batch to batch: one large record is not all the time's memory.
+const KEPT_BLOCK_BYTES: usize = 4 << 20;
 /// Records that lie together in larger numbers are read together.
 const FEW: usize = 3;
 
@@ -182,6 +184,9 @@ impl Gather {
             rest = after;
         }
         space.files.clear();
+        if space.block.capacity() > KEPT_BLOCK_BYTES {
+            space.block = Vec::new();
+        }
         let slow = space.pace.batch_ended();
         space.asked.batch_ended(slow);
         if slow {

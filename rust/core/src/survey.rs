@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::example::{self, Kind, Level};
 use crate::sizes::Sizes;
-use crate::template::{Layout, NOT_PLAIN, Slot, Templates};
+use crate::template::{LARGEST_TEMPLATE, Layout, NOT_PLAIN, Slot, Templates};
 use crate::wire::Parsed;
 
 mod bounds;
@@ -16,8 +16,6 @@ pub use seen::{Range, Seen};
 
 /// More names than any schema has: a bound on what hostile records can make us remember.
 const MOST_NAMES: usize = 10_000;
-/// Parsing a large record costs nothing beside reading it.
-const LARGEST_TEMPLATE: usize = 64 << 10;
 
 /// What the records that were looked at hold. Looking at one more that holds nothing new allocates nothing.
 #[derive(Debug, Default)]

@@ -17,6 +17,8 @@ const REMEMBERED: usize = 4;
 /// After so many records of one length in a row, comparing with the last one is worth it: where lengths vary, two
 /// that are equal by chance promise nothing.
 const OF_ONE_LENGTH: u32 = 4;
+/// A larger record is no template: comparing saves nothing beside copying its values, and each takes memory.
+pub(crate) const LARGEST_TEMPLATE: usize = 64 << 10;
 /// After so many records in a row that were like none before, looking for layouts is seldom worth it.
 const PATIENCE: u32 = 64;
 
@@ -82,7 +84,9 @@ impl Templates {
         // records of one length are told by comparing, in a fraction of the time
         if self.of_last_length == OF_ONE_LENGTH {
             self.of_last_length = 0;
-            self.known.keep(Template::of(record, layout));
+            if record.len() <= LARGEST_TEMPLATE {
+                self.known.keep(Template::of(record, layout));
+            }
         }
         Some(layout.slots())
     }
@@ -141,6 +145,20 @@ fn between(mut ranges: Vec<Range<usize>>, end: usize) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encode::{self, Values};
+
+    #[test]
+    fn large_records_are_not_remembered() {
+        for (size, remembered) in [(10, 1), (LARGEST_TEMPLATE, 0)] {
+            let record = encode::example([("a", &Values::Strings(vec![vec![7; size]]))].into_iter());
+            let mut templates = Templates::default();
+            templates.learn(|| Layout::of(&record, false, |_, _| Ok(Some(0))));
+            for _ in 0..10 {
+                assert!(templates.fitting(&record).is_some());
+            }
+            assert_eq!(templates.known.items.len(), remembered);
+        }
+    }
 
     #[test]
     fn what_lies_between_ranges_is_found() {

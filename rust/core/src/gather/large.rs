@@ -91,7 +91,7 @@ mod tests {
     use crate::example::Level;
     use crate::files::{self, Files};
     use crate::frame;
-    use crate::gather::{Gather, Job, OnCorrupt, Place, Workspace};
+    use crate::gather::{Gather, Job, KEPT_BLOCK_BYTES, OnCorrupt, Place, Workspace};
     use crate::index::Extent;
     use crate::schema::{Dtype, Fallback, Field, Form, LARGE, Schema};
 
@@ -108,6 +108,30 @@ mod tests {
     fn field(key: &str, form: Form, dtype: Dtype, count: usize) -> Field {
         let (level, default) = (Level::Context, Fallback::None);
         Field { key: key.into(), level, form, dtype, count, default, required: true }
+    }
+
+    #[test]
+    fn memory_for_a_very_large_record_is_not_kept() {
+        let data = vec![1; KEPT_BLOCK_BYTES];
+        let frame = [&frame::header(data.len() as u64)[..], &data, &frame::footer(&data)].concat();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.tfrecord");
+        std::fs::write(&path, &frame).unwrap();
+        let (_, identity) = files::open(&path).unwrap();
+        let gather = Gather {
+            files: Arc::new(Files::new([(path, identity)], 4)),
+            schema: None,
+            on_corrupt: OnCorrupt::Raise,
+            pool: Pool::new(0),
+            fetch_bytes: 0,
+            warmer: None,
+            room: Arc::default(),
+        };
+        let extent = Extent { offset: 0, end: frame.len() as u64 };
+        let place = Place { number: 0, position: 0, shard: 0, extent, held_at: None };
+        let mut space = Workspace::default();
+        let batch = gather.batch(Job { places: vec![place], ..Job::default() }, &mut space).unwrap();
+        assert_eq!((batch.rows, space.block.capacity()), (1, 0));
     }
 
     #[test]

@@ -20,6 +20,21 @@ def build():
 """
 
 
+PAIR = """
+import keras
+import anybatch as ab
+
+def build():
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3000), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    return model
+
+def pair():
+    features = {"x": ab.Numbers("float32", (4,)), "label": ab.Numbers("int64")}
+    return build(), ab.read({paths!r}, features).batch(32).as_supervised("x", "label")
+"""
+
+
 def run(*arguments):
     result = CliRunner().invoke(app, [str(one) for one in arguments])
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
@@ -105,7 +120,27 @@ def test_doctor_looks_at_a_model_too(tmp_path):
     named = f"{tmp_path}/model.py:build"
     result = run("doctor", *paths, "--model", named, "--batch-size", 100, "--json")
     codes = {one["code"]: one["severity"] for one in json.loads(result.stdout)["findings"]}
-    assert codes == {"AB207": "error", "AB403": "warning", "AB502": "note", "AB503": "error"}
+    errors = dict.fromkeys(("AB207", "AB503", "AB505"), "error")
+    assert codes == {**errors, "AB403": "warning", "AB502": "note"}
+
+
+@pytest.mark.parametrize("function", ["pair", "build"])
+def test_doctor_tries_the_model_under_the_memory_there_is(tmp_path, function):
+    paths = pictures().write(tmp_path)
+    (tmp_path / "model.py").write_text(PAIR.replace("{paths!r}", repr(paths)))
+    asked = ["--model", f"{tmp_path}/model.py:{function}", "--batch-size", 300, "--json"]
+    found = json.loads(run("doctor", *paths, *asked, "--memory", "8GiB").stdout)
+    assert found["plan"]["batch_size"] == 300
+    found = json.loads(run("doctor", *paths, *asked, "--memory", "1MiB").stdout)
+    assert ("AB408", "error") in {(one["code"], one["severity"]) for one in found["findings"]}
+
+
+def test_doctor_refuses_a_stream_of_other_files_than_were_named(tmp_path):
+    paths = pictures().write(tmp_path)
+    (tmp_path / "model.py").write_text(PAIR.replace("{paths!r}", repr(paths[:2])))
+    result = run("doctor", *paths, "--model", f"{tmp_path}/model.py:pair")
+    assert result.exit_code == 2
+    assert "returned a stream of 2 files, and PATHS are 3" in result.stderr
 
 
 def test_doctor_says_which_function_is_not_there(tmp_path):

@@ -137,6 +137,8 @@ def test_the_plan_is_told_where_memory_is_named(keras, tmp_path):
 def test_a_batch_that_has_to_be_split_is_told_with_its_plan(tried, severity):
     found = list(does_not_fit_whole(facts_of(**tried), Asked(memory_bytes=1 << 30)))
     assert [one.severity for one in found] == ([severity] if severity else [])
+    # what was too little is not proposed again
+    assert all(("memory=" in one.fix) == (severity == "warning") for one in found)
 
 
 def facts_of(**tried):
@@ -156,3 +158,68 @@ def test_the_noise_scale_judges_the_batch(batch, told):
 def test_an_input_slower_than_a_step_is_told(input_seconds, told):
     facts = facts_of(input_seconds=input_seconds, forward_seconds=0.01)
     assert bool(list(input_too_slow(facts, Asked()))) == told
+
+
+def small_model(keras, inputs, outputs=2):
+    model = keras.Sequential([keras.Input(inputs), keras.layers.Flatten(), keras.layers.Dense(outputs)])
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return model
+
+
+def test_what_a_stream_makes_of_records_is_what_the_model_is_compared_with(keras, tmp_path):
+    read = ab.read(pictures().write(tmp_path), FEATURES).shuffle(seed=1)
+    halved = read.map(lambda one: {**one, "label": one["label"] % 2}, batched=True).batch(60)
+    assert not set(codes(diagnose(halved.as_supervised("x", "label"), model=small_model(keras, (4,))))) & {
+        "AB207",
+        "AB503",
+    }
+    tiled = read.map(lambda one: {**one, "x": np.tile(one["x"], (1, 5))}, batched=True).batch(60)
+    found = diagnose(tiled.as_supervised("x", "label"), model=small_model(keras, (20,), 10))
+    assert set(codes(found).values()) <= {"note"}
+    thirds = read.map(lambda one: {**one, "label": one["label"] % 3}, batched=True).batch(60)
+    found = diagnose(thirds.as_supervised("x", "label"), model=small_model(keras, (4,)))
+    assert codes(found)["AB207"] == codes(found)["AB503"] == "error"
+
+
+def test_the_length_of_encoded_images_says_nothing_about_their_shape(keras, tmp_path):
+    tf = pytest.importorskip("tensorflow")
+    rng = np.random.default_rng(0)
+    records = [
+        {
+            "image": tf.io.encode_jpeg(rng.integers(0, 255, (16, 16, 3)).astype("uint8")).numpy(),
+            "label": n % 2,
+        }
+        for n in range(100)
+    ]
+    paths = ab.write(tmp_path / "a.tfrecord", records)
+    model = small_model(keras, (16, 16, 3))
+    assert "AB501" not in codes(diagnose(paths, model=model))
+    data = ab.read(paths, {"image": ab.Image(16, 16), "label": ab.Numbers("int64")}).batch(50)
+    assert not set(codes(diagnose(data.as_supervised("image", "label"), model=model))) & {"AB501", "AB505"}
+
+
+def test_several_inputs_and_several_outputs_are_tried_as_one_is(keras, tmp_path):
+    data = stream_of(pictures().write(tmp_path))
+    one, other = keras.Input((4,)), keras.Input((4,))
+    both = keras.Model([one, other], keras.layers.Dense(1)(keras.layers.Concatenate()([one, other])))
+    both.compile("sgd", "mse")
+    tried = diagnose(data.as_supervised(["x", "x"], "label"), model=both).facts.training
+    assert (tried.problem, tried.x_shapes) == ("", ((4,), (4,)))
+    x = keras.Input((4,))
+    heads = keras.Model(x, {name: keras.layers.Dense(1, name=name)(x) for name in "ab"})
+    heads.compile("sgd", {"a": "mse", "b": "mse"})
+    tried = diagnose(data.as_supervised("x", {"a": "label", "b": "label"}), model=heads).facts.training
+    assert tried.problem == ""
+    assert tried.forward_seconds > 0
+
+
+def test_a_batch_size_of_its_own_replaces_that_of_the_stream(keras, tmp_path):
+    data = stream_of(pictures().write(tmp_path)).as_supervised("x", "label")
+    found = diagnose(data, model=model_of(keras, 4), memory="8GiB", batch_size=200)
+    assert found.document()["plan"]["batch_size"] == 200
+
+
+def test_files_alone_are_tried_where_it_is_clear_what_the_model_takes(keras, tmp_path):
+    paths = pictures().write(tmp_path)
+    assert diagnose(paths, model=model_of(keras, 4)).facts.training.problem == ""
+    assert diagnose(paths, model=model_of(keras, 7)).facts.training is None

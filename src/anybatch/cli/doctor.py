@@ -1,6 +1,7 @@
 """`anybatch doctor`: what is wrong with the data, and what to do about it."""
 
-from typing import TYPE_CHECKING, Annotated
+import os
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,7 +28,8 @@ def doctor(
     *,
     label: Annotated[str | None, typer.Option(help="The feature that is the label; else guessed.")] = None,
     model: Annotated[
-        str | None, typer.Option(metavar="FILE:FUNCTION", help="What returns the compiled model.")
+        str | None,
+        typer.Option(metavar="FILE:FUNCTION", help="What returns the model, or (model, stream)."),
     ] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="The batch you want to train with.")] = None,
     memory: Annotated[str | None, typer.Option(metavar="SIZE", help="The memory there is.")] = None,
@@ -49,15 +51,15 @@ def doctor(
 
     Exit code: 0 fine or only notes, 1 errors or warnings, 2 could not look.
     """
-    from anybatch.cli.models import built_model
     from anybatch.doctor import diagnose
 
     refuse_unwritable(html)
     with named_engine(engine, address) as workers:
+        built, data = _built(model, paths)
         found = diagnose(
-            {"these": paths, "held out": against} if against else paths,
+            {"these": data, "held out": against} if against else data,
             label=label,
-            model=built_model(model) if model else None,
+            model=built,
             batch_size=batch_size,
             memory=memory,
             shuffle_buffer=shuffle_buffer,
@@ -72,6 +74,26 @@ def doctor(
     else:
         _show(found, html)
     return exit_code(found.findings)
+
+
+def _built(named: str | None, paths: list[str]) -> tuple[Any, Any]:
+    """Return the model, and what to train it on: the stream that its function returns, or the paths."""
+    if named is None:
+        return None, paths
+    from anybatch.cli.models import built_pair
+    from anybatch.doctor.measure import stream_facts
+    from anybatch.records import find_files
+
+    model, stream = built_pair(named)
+    if stream is None:
+        return model, paths
+    both = stream_facts(stream).files, find_files(paths)
+    read, wanted = ({os.path.realpath(file) for file in files} for files in both)
+    if read != wanted:
+        other = min(read ^ wanted)
+        told = f"`{named}` returned a stream of {len(read):,} files, and PATHS are {len(wanted):,}"
+        raise ValueError(f"{told}: `{other}` is in one of them only; name the files that the stream reads")
+    return model, stream
 
 
 def _each(workers: "Engine | None") -> "Each":

@@ -15,7 +15,9 @@ from anybatch.doctor.measure import (
     NoRecordFiles,
     measured,
     model_facts,
+    rebatched,
     stream_facts,
+    supervised_from,
     training_facts,
 )
 from anybatch.doctor.measure.facts import SAMPLE_BLOCK
@@ -116,8 +118,9 @@ def diagnose(
 
     Up to 256 MiB are read in full, more by a sample unless `everything`. Two data sets by name,
     `{"train": paths, "test": paths}`, are compared: records of the first must not be in the second. With a
-    model and a stream of `(x, y)` the first batches are tried as well; the weights stay as they are. `each`
-    says who looks into the files: threads of this process, or the tasks of an engine.
+    model the first batches are tried as well, of a stream of `(x, y)` or of features that are clearly what
+    the model takes; the weights stay as they are. `each` says who looks into the files: threads of this
+    process, or the tasks of an engine.
 
     >>> import tempfile
     >>> import anybatch as ab
@@ -142,8 +145,11 @@ def diagnose(
         other = measured(_paths(others[0]), label=None, everything=everything, each=each)
         facts = replace(facts, other=other)
     if model is not None:
-        tried = training_facts(model, first, asked.memory_bytes) if isinstance(first, Stream) else None
-        facts = replace(facts, model=model_facts(model), training=tried)
+        facts = replace(facts, model=model_facts(model))
+        stream = first if isinstance(first, Stream) else supervised_from(facts, asked.batch_size)
+        if stream is not None:
+            stream = rebatched(stream, asked.batch_size)
+            facts = replace(facts, training=training_facts(model, stream, asked.memory_bytes))
     return Diagnosis(tuple(judged(facts, asked)), facts, asked)
 
 
@@ -170,7 +176,14 @@ def _asked(data: Any, asked: Asked) -> tuple[list[str], Asked]:
     if not isinstance(data, Stream):
         return _paths(data), asked
     told = stream_facts(data)
-    return told.files, replace(asked, batch_size=asked.batch_size or told.batch_size, shuffled=told.shuffled)
+    return told.files, replace(
+        asked,
+        batch_size=asked.batch_size or told.batch_size,
+        shuffled=told.shuffled,
+        streamed=True,
+        changed=told.changed,
+        drop_remainder=told.drop_remainder,
+    )
 
 
 def _paths(data: Any) -> list[str]:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from anybatch.stream.structure import row_count, rows_between
+
 
 @dataclass(frozen=True, slots=True)
 class Noise:
@@ -46,11 +48,11 @@ def measured_noise(model: Any, batch: Any, *, parts: int = 8) -> Noise | None:
     from anybatch.train import gradients
 
     x, y = batch[:2]
-    rows = len(y)
+    rows = row_count(y)
     cuts = np.linspace(0, rows, min(parts, rows) + 1).astype(int)
     found, sizes = [], []
     for start, stop in pairwise(cuts.tolist()):
-        part = _rows(x, start, stop), _rows(y, start, stop)
+        part = rows_between((x, y), start, stop)
         each, _ = gradients(
             lambda *one: _loss(model, *one), model.trainable_variables, part, reduction="mean"
         )
@@ -64,12 +66,6 @@ def measured_noise(model: Any, batch: Any, *, parts: int = 8) -> Noise | None:
 
 def _loss(model: Any, x: Any, y: Any) -> Any:
     return model.compute_loss(x=x, y=y, y_pred=model(x, training=True))
-
-
-def _rows(values: Any, start: int, stop: int) -> Any:
-    if isinstance(values, dict):
-        return {name: one[start:stop] for name, one in values.items()}
-    return values[start:stop]
 
 
 def _flat(gradient: Any) -> NDArray[np.float64] | None:

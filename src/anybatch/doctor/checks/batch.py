@@ -38,9 +38,12 @@ def does_not_fit_whole(facts: Facts, asked: Asked) -> Iterator[Finding]:
         return
     if tried.plan is None:
         told, what = tried.no_plan, "not even one record trains in the memory there is"
+        limit = size(asked.memory_bytes or 0)
+        fix = f"ab.fit(model, data)  # without a limit, or with one above {limit}; or make the model smaller"
     elif (tried.plan.parts or 1) > 1:
         told = "; ".join(" ".join(line.split()) for line in str(tried.plan).splitlines())
         what = "the batch does not fit into memory whole; in parts it does"
+        fix = f"ab.fit(model, data, memory={asked.memory_bytes})  # the update of the whole batch, in parts"
     else:
         return
     yield Finding(
@@ -48,7 +51,7 @@ def does_not_fit_whole(facts: Facts, asked: Asked) -> Iterator[Finding]:
         ERROR if tried.plan is None else WARNING,
         what,
         told,
-        f"ab.fit(model, data, memory={asked.memory_bytes})  # the update of the whole batch, part by part",
+        fix,
     )
 
 
@@ -68,6 +71,8 @@ def larger_than_data(facts: Facts, asked: Asked) -> Iterator[Finding]:
 def last_of_one(facts: Facts, asked: Asked) -> Iterator[Finding]:
     """AB403: a batch whose variance is zero."""
     if asked.batch_size is None or asked.batch_size < 2 or facts.records % asked.batch_size != 1:
+        return
+    if asked.drop_remainder:
         return
     normalised = facts.model is not None and "BatchNormalization" in facts.model.layers
     yield Finding(

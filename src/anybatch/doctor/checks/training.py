@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from math import prod
 
+from anybatch.doctor.checks.labels import trained_on
 from anybatch.doctor.findings import Finding, Severity
 from anybatch.doctor.measure import Asked, Facts
 from anybatch.units import size
@@ -14,16 +15,16 @@ _WITHIN = (0.05, 20.0)
 """Batches from a twentieth to twenty times the noise scale are nothing to speak of."""
 
 
-def input_mismatch(facts: Facts, _: Asked) -> Iterator[Finding]:
-    """AB501: no feature has as many values as the model takes."""
-    if facts.model is None or len(facts.model.inputs) != 1 or not facts.sample.lengths:
+def input_mismatch(facts: Facts, asked: Asked) -> Iterator[Finding]:
+    """AB501: nothing that the model is given has as many values as it takes."""
+    if facts.model is None or len(facts.model.inputs) != 1:
         return
     shape = facts.model.inputs[0]
     if any(dim is None for dim in shape):
         return
     wanted = prod(dim or 0 for dim in shape)
-    held = {name: lengths.usual for name, lengths in facts.sample.lengths.items() if name != facts.label}
-    if any(_can_be(usual, wanted) for usual in held.values()) or sum(held.values()) == wanted:
+    held = _yielded(facts) if asked.streamed else _stored(facts)
+    if not held or any(_can_be(usual, wanted) for usual in held.values()) or sum(held.values()) == wanted:
         return
     yield Finding(
         "AB501",
@@ -31,8 +32,26 @@ def input_mismatch(facts: Facts, _: Asked) -> Iterator[Finding]:
         "no feature has as many values as the model takes: the first step would fail",
         f"the model takes {shape}, {wanted:,} values; "
         + ", ".join(f"`{name}` has {n:,}" for name, n in held.items()),
-        f"keras.Input(shape=({max(held.values(), default=0)},))  # or map the records to {shape}",
+        f"keras.Input(shape=({max(held.values())},))  # or map the records to {shape}",
     )
+
+
+def _yielded(facts: Facts) -> dict[str, int]:
+    """Return how many values a stream gives the model, if it does not take them."""
+    tried = facts.training
+    if tried is None or not tried.problem:
+        return {}
+    named = ["x"] if len(tried.x_shapes) == 1 else [f"x[{at}]" for at in range(len(tried.x_shapes))]
+    return dict(zip(named, map(prod, tried.x_shapes), strict=True))
+
+
+def _stored(facts: Facts) -> dict[str, int]:
+    """Return how many values or bytes features have; nothing where encoded ones may become anything."""
+    inputs = {name: lengths for name, lengths in facts.sample.lengths.items() if name != facts.label}
+    for name, lengths in inputs.items():
+        if len(lengths.records) > 1 and any(seen.kind == "bytes" for _, seen in facts.seen(name)):
+            return {}
+    return {name: lengths.usual for name, lengths in inputs.items()}
 
 
 def _can_be(usual: int, wanted: int) -> bool:
@@ -58,19 +77,21 @@ def cannot_be_split(facts: Facts, asked: Asked) -> Iterator[Finding]:
     )
 
 
-def output_mismatch(facts: Facts, _: Asked) -> Iterator[Finding]:
+def output_mismatch(facts: Facts, asked: Asked) -> Iterator[Finding]:
     """AB503: the model has not as many outputs as there are classes."""
     label, model = facts.sample.label, facts.model
     if label is None or model is None or label.continuous or "sparse" not in model.loss:
         return
-    if model.units is None or model.units >= len(label.classes):
+    # what a function has made of the labels is judged by what it gives
+    classes = trained_on(facts) if asked.changed else label.classes
+    if model.units is None or model.units >= len(classes):
         return
     yield Finding(
         "AB503",
         Severity.ERROR,
         "the model has fewer outputs than the label has classes",
-        f"{model.units:,} outputs and {len(label.classes):,} classes of `{label.name}`",
-        f"keras.layers.Dense({len(label.classes)})",
+        f"{model.units:,} outputs and {len(classes):,} classes of `{label.name}`",
+        f"keras.layers.Dense({len(classes)})",
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
+from anybatch.doctor.checks.labels import trained_on
 from anybatch.doctor.findings import Finding, Severity
 from anybatch.doctor.measure import Asked, Facts
 from anybatch.records import Seen
@@ -141,21 +142,27 @@ def scales(facts: Facts, _: Asked) -> Iterator[Finding]:
     )
 
 
-def label_range(facts: Facts, _: Asked) -> Iterator[Finding]:
+def label_range(facts: Facts, asked: Asked) -> Iterator[Finding]:
     """AB207: labels that no output stands for."""
     label = facts.sample.label
     if label is None or label.continuous or not all(isinstance(one, int) for one in label.classes):
         return
     units = facts.model.units if facts.model else None
-    outside = _outside(label.classes, units)
+    # what a function has made of the labels is judged by what it gives
+    given = trained_on(facts) if asked.changed and units else label.classes
+    outside = _outside(given, units)
     if not outside:
         return
-    counts = dict(zip(label.classes, label.counts.tolist(), strict=True))
-    told = ", ".join(f"{one} ({counts[one]:,} records)" for one in outside[:5])
-    limit = f"the model has {units} outputs" if units else f"the others are {_shown(label.classes, outside)}"
+    if asked.changed and units:
+        told = f"{', '.join(map(str, outside[:5]))} in the first batch of the stream"
+    else:
+        counts = dict(zip(label.classes, label.counts.tolist(), strict=True))
+        told = ", ".join(f"{one} ({counts[one]:,} records)" for one in outside[:5])
+    limit = f"the model has {units} outputs" if units else f"the others are {_shown(given, outside)}"
+    known = NOTE if asked.changed else WARNING
     yield Finding(
         "AB207",
-        ERROR if units else WARNING,
+        ERROR if units else known,
         f"label `{label.name}` has values that no class stands for",
         f"{told}; {limit}",
         f'data = data.filter(lambda record: 0 <= record["{label.name}"] < {units or "classes"})',

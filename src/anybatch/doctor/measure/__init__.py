@@ -8,7 +8,8 @@ from anybatch.doctor.measure.files import is_small, joined, refuse_missing, shar
 from anybatch.doctor.measure.labels import NoSuchLabel, checked_label, guessed_label
 from anybatch.doctor.measure.models import model_facts
 from anybatch.doctor.measure.sample import sample_of
-from anybatch.doctor.measure.streams import NoRecordFiles, stream_facts
+from anybatch.doctor.measure.streams import NoRecordFiles, rebatched, stream_facts
+from anybatch.doctor.measure.supervised import supervised_from
 from anybatch.doctor.measure.training import training_facts
 from anybatch.records import Each, find_files, on_threads
 
@@ -23,7 +24,9 @@ __all__ = [
     "TrainingFacts",
     "measured",
     "model_facts",
+    "rebatched",
     "stream_facts",
+    "supervised_from",
     "training_facts",
 ]
 

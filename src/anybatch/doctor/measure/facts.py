@@ -111,6 +111,7 @@ class ModelFacts:
     layers: tuple[str, ...] = ()
     inputs: tuple[tuple[int | None, ...], ...] = ()
     """Its input shapes, without the batch."""
+    input_names: tuple[str, ...] = ()
     units: int | None = None
     """How many values it gives per record."""
     loss: str = ""
@@ -122,6 +123,10 @@ class TrainingFacts:
 
     problem: str = ""
     """Why not even one batch passes."""
+    x_shapes: tuple[tuple[int, ...], ...] = ()
+    """What the model is given: the shape of each part of x, without the batch."""
+    labels: tuple[int, ...] | None = None
+    """The labels of the first batch, each once, if they are whole numbers, one per record."""
     noise_scale: float | None = None
     """The batch at which a gradient is half noise, now; None if that cannot be told."""
     input_seconds: float = 0.0
@@ -152,6 +157,12 @@ class Asked:
     steps_per_epoch: int | None = None
     shuffled: bool = False
     """The records are shuffled exactly while they are read, so their order on disk does no harm."""
+    streamed: bool = False
+    """A stream decodes the records: what the model is given is what the stream yields."""
+    changed: bool = False
+    """Functions of the user change or choose records before they are trained on."""
+    drop_remainder: bool = False
+    """The stream leaves out what does not fill a batch."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

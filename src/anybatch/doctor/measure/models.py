@@ -12,6 +12,7 @@ def model_facts(model: Any) -> ModelFacts:
     return ModelFacts(
         layers=layers,
         inputs=tuple(tuple(one.shape[1:]) for one in getattr(model, "inputs", None) or ()),
+        input_names=tuple(str(getattr(one, "name", "")) for one in getattr(model, "inputs", None) or ()),
         units=output[-1] if output else None,
         loss=_loss(model),
     )

@@ -1,14 +1,18 @@
 """What a stream already says: which files it reads, and what it does with their order."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anybatch.errors import AnybatchError
 from anybatch.stream import Stream
 from anybatch.stream.batch import Batch
+from anybatch.stream.filter import Filter
+from anybatch.stream.map import Mapped
 from anybatch.stream.read import Records
 from anybatch.stream.shuffle import Shuffle, WindowShuffle
 from anybatch.stream.stage import Operation, Stage
+
+_OF_USERS = (Mapped, Filter)
 
 
 class NoRecordFiles(AnybatchError, TypeError):
@@ -29,6 +33,9 @@ class StreamFacts:
     files: list[str]
     batch_size: int | None
     shuffled: bool
+    changed: bool
+    """A function of the user sees the records."""
+    drop_remainder: bool
 
 
 def stream_facts(stream: Stream) -> StreamFacts:
@@ -41,7 +48,23 @@ def stream_facts(stream: Stream) -> StreamFacts:
         [shard.path for shard in sources[0].record_set.shards],
         next((stage.size for stage in stages if isinstance(stage, Batch)), None),
         any(isinstance(stage, Shuffle | WindowShuffle) for stage in stages),
+        any(isinstance(stage, _OF_USERS) for stage in stages),
+        any(isinstance(stage, Batch) and stage.drop_remainder for stage in stages),
     )
+
+
+def rebatched(stream: Stream, size: int | None) -> Stream:
+    """Return the stream with batches of another size, wherever in it they are made."""
+    return stream if size is None else Stream(_with_batches(stream._stage, size))  # noqa: SLF001 - as above
+
+
+def _with_batches(stage: Stage, size: int) -> Stage:
+    if isinstance(stage, Batch):
+        return stage if stage.size == size else replace(stage, size=size)
+    if not isinstance(stage, Operation):
+        return stage
+    parent = _with_batches(stage.parent, size)
+    return stage if parent is stage.parent else replace(stage, parent=parent)
 
 
 def _stages(stage: Stage) -> Iterator[Stage]:

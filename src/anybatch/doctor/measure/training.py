@@ -1,14 +1,19 @@
 """Try a model on the first batches of a stream; its weights are put back afterwards."""
 
+import re
 import time
+from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Any
+
+import numpy as np
 
 from anybatch.doctor.measure.batch_mates import mixing_map
 from anybatch.doctor.measure.facts import TrainingFacts
 from anybatch.doctor.measure.growth import watched_growth
 from anybatch.doctor.noise import measured_noise
 from anybatch.stream import Stream
+from anybatch.stream.structure import leaves, row_count, rows_between
 from anybatch.train import Plan
 
 _TIMED_BATCHES = 8
@@ -23,13 +28,15 @@ def training_facts(model: Any, stream: Stream, memory_bytes: int | None) -> Trai
         return None
     if not isinstance(batch, tuple) or len(batch) < 2:
         return None
+    given = TrainingFacts(x_shapes=_shapes(batch[0]), labels=_labels(batch[1]))
     problem = _problem_of_the_first_step(model, stream)
     if problem:
-        return TrainingFacts(problem=problem)
+        return replace(given, problem=problem)
     input_seconds, stage = _input_seconds(stream)
     mixing, growth = mixing_map(stream), watched_growth(model, stream)
     split, refused = (None, "") if memory_bytes is None else _plan(model, stream, memory_bytes)
-    return TrainingFacts(
+    return replace(
+        given,
         noise_scale=_noise_scale(model, batch),
         input_seconds=input_seconds,
         forward_seconds=_forward_seconds(model, stream),
@@ -49,8 +56,24 @@ def _problem_of_the_first_step(model: Any, stream: Stream) -> str:
     try:
         evaluate(model, stream.take(1), verbose=0)
     except Exception as error:  # noqa: BLE001 - a user's model may raise anything, and that is the finding
-        return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+        return f"{type(error).__name__}: {' '.join(plain.split())[:300]}"
     return ""
+
+
+def _shapes(x: Any) -> tuple[tuple[int, ...], ...]:
+    return tuple(tuple(np.shape(one)[1:]) for one in leaves(x))
+
+
+def _labels(y: Any) -> tuple[int, ...] | None:
+    """Return the different labels of a batch, unless there are several per record or they are no numbers.
+
+    >>> _labels(np.array([[1], [0], [1]])), _labels({"a": np.zeros(2), "b": np.zeros(2)})
+    ((0, 1), None)
+    """
+    if not isinstance(y, np.ndarray) or y.size != len(y) or y.dtype.kind not in "iub":
+        return None
+    return tuple(np.unique(y).astype(int).tolist())
 
 
 def _plan(model: Any, stream: Stream, memory_bytes: int) -> tuple[Plan | None, str]:
@@ -65,9 +88,7 @@ def _plan(model: Any, stream: Stream, memory_bytes: int) -> tuple[Plan | None, s
 
 def _noise_scale(model: Any, batch: Any) -> float | None:
     weights = model.get_weights()
-    x, y = batch[:2]
-    rows = slice(0, _MOST_ROWS)
-    part = ({name: one[rows] for name, one in x.items()} if isinstance(x, dict) else x[rows], y[rows])
+    part = rows_between(batch[:2], 0, _MOST_ROWS)
     try:
         noise = measured_noise(model, part)
     finally:
@@ -100,7 +121,7 @@ def _forward_seconds(model: Any, stream: Stream) -> float:
     from anybatch.train import evaluate
 
     batch = next(iter(stream))
-    rows = len(batch[1])
+    rows = row_count(batch[1])
     start = time.perf_counter()
     evaluate(model, batch[0], batch[1], batch_size=rows, verbose=0)
     return time.perf_counter() - start

@@ -8,6 +8,7 @@ from itertools import product
 from pathlib import Path
 from random import Random
 from textwrap import indent
+from time import process_time
 
 import pytest
 
@@ -191,3 +192,34 @@ def test_any_installed_python_file_can_be_read():
     for file in Random(5).sample(files, min(500, len(files))):
         with suppress(NotPython):
             ab.lint(file)
+
+
+ACCUMULATES = """for i, (x, y) in enumerate(ds{number}):
+    with tf.GradientTape() as tape:
+        loss = loss_fn(y, model(x, training=True)) / 4
+    g = tape.gradient(loss, model.trainable_variables)
+    acc = [a + b for a, b in zip(acc, g)]
+    if (i + 1) % 4 == 0:
+        opt.apply_gradients(zip(acc, model.trainable_variables))
+        acc = [tf.zeros_like(a) for a in acc]
+"""
+BRANCHES = """if c{number}:
+    ds = ds.map(p)
+else:
+    ds = ds.map(q)
+"""
+FITTED = """ds{number} = tf.data.TFRecordDataset(f{number})
+ds{number} = ds{number}.batch(32).shuffle(1000)
+model.fit(ds{number}, epochs=3)
+"""
+
+
+@pytest.mark.parametrize("part", [ACCUMULATES, BRANCHES, FITTED], ids=["loops", "branches", "fits"])
+def test_a_long_script_takes_seconds(part):
+    text = "import tensorflow as tf\nds = tf.data.TFRecordDataset(f)\n"
+    while text.count("\n") < 3000:
+        text += part.format(number=text.count("\n"))
+    started = process_time()
+    lint_text(text + "model.fit(ds.batch(3))\n")
+    # one to three seconds on an idle core; what grows with the square takes minutes
+    assert process_time() - started < 20

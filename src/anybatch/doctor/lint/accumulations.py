@@ -25,38 +25,60 @@ class Accumulation:
     scope: ast.AST
 
 
-def accumulations(reading: Reading) -> Iterator[Accumulation]:
-    """Yield every accumulation that is applied in the function where it is summed up."""
+def accumulations(reading: Reading) -> list[Accumulation]:
+    """Return every accumulation that is applied in the function where it is summed up."""
+    return reading.once(_accumulations)
+
+
+def _accumulations(reading: Reading) -> Iterator[Accumulation]:
     for gradient in gradients(reading):
         if not gradient.loops or not gradient.kept_as:
             continue
         scope = reading.script.scope(gradient.tape.block)
-        summed = _accumulator(gradient)
+        summed = _accumulator(reading.script, gradient)
         if summed is None:
             continue
         name, in_place = summed
-        applied = (
-            call
-            for call in calls_in(scope)
-            if isinstance(call.func, ast.Attribute) and call.func.attr in _APPLIES and name in names_in(call)
-        )
-        first = min(applied, key=lambda call: call.lineno, default=None)
-        if first is not None:
-            yield Accumulation(gradient, name, in_place, first, scope)
+        applied = reading.script.once(_updates, scope).get(name)
+        if applied is not None:
+            yield Accumulation(gradient, name, in_place, applied, scope)
 
 
-def _accumulator(gradient: Gradient) -> tuple[str, bool] | None:
+def _updates(scope: ast.AST) -> dict[str, ast.Call]:
+    """Return the first update that takes each name."""
+    first: dict[str, ast.Call] = {}
+    for call in sorted(calls_in(scope), key=lambda call: call.lineno):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _APPLIES:
+            for name in names_in(call):
+                first.setdefault(name, call)
+    return first
+
+
+def _accumulator(script: Script, gradient: Gradient) -> tuple[str, bool] | None:
     """Return the name that gradients are added to, and whether in place."""
-    for statement in ast.walk(gradient.loops[0]):
+    for name, names in script.once(_sums, gradient.loops[0]):
+        if gradient.kept_as not in names:
+            continue
+        if name:
+            return name, False
+        others = sorted(names - {gradient.kept_as, "zip", "enumerate"})
+        if others:
+            return others[0], True
+    return None
+
+
+def _sums(loop: ast.AST) -> list[tuple[str, set[str]]]:
+    """Return every sum in a loop: the name that it is kept as, or "" if it is in place, and all its names."""
+    found: list[tuple[str, set[str]]] = []
+    for statement in ast.walk(loop):
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp() as made):
-                if _adds(made.elt) and {name, gradient.kept_as} <= names_in(made):
-                    return name, False
+                if _adds(made.elt) and name in names_in(made):
+                    found.append((name, names_in(made)))
             case ast.For(iter=ast.Call() as pairs, body=body):
-                others = sorted(names_in(pairs) - {gradient.kept_as, "zip", "enumerate"})
-                if gradient.kept_as in names_in(pairs) and others and any(map(_adds, body)):
-                    return others[0], True
-    return None
+                if any(map(_adds, body)):
+                    found.append(("", names_in(pairs)))
+    return found
 
 
 def _adds(node: ast.AST) -> bool:
@@ -69,17 +91,23 @@ def _adds(node: ast.AST) -> bool:
     return False
 
 
-def is_divided(accumulation: Accumulation) -> bool:
+def is_divided(script: Script, accumulation: Accumulation) -> bool:
     """Whether the loss, the gradients or their sum is scaled anywhere, or the loss is a sum by itself."""
     gradient = accumulation.gradient
     if "reduce_sum" in ast.unparse(gradient.loss) or _scales(beside_model(gradient)):
         return True
-    concerned = {accumulation.name, gradient.kept_as}
-    statements = (node for node in ast.walk(accumulation.scope) if isinstance(node, ast.stmt))
-    simple = (one for one in statements if not hasattr(one, "body"))
-    loops = (one for one in ast.walk(accumulation.scope) if isinstance(one, ast.For))
-    paired = (one for one in loops if concerned & names_in(one.iter))
-    return any(_scales(one) for one in (*simple, *paired) if concerned & names_in(one))
+    return not {accumulation.name, gradient.kept_as}.isdisjoint(script.once(_scaled, accumulation.scope))
+
+
+def _scaled(scope: ast.AST) -> set[str]:
+    """Return every name in a statement that scales, or that a loop goes over which scales."""
+    names: set[str] = set()
+    for one in ast.walk(scope):
+        if isinstance(one, ast.For) and _scales(one):
+            names |= names_in(one.iter)
+        elif isinstance(one, ast.stmt) and not hasattr(one, "body") and _scales(one):
+            names |= names_in(one)
+    return names
 
 
 def _scales(node: ast.AST) -> bool:

@@ -37,6 +37,8 @@ _GIVE_DATASETS = {
     "with_options",
 }
 _OF_FILES = {"TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset", "CsvDataset"}
+# beyond that nobody reads a chain
+_MOST_STEPS = 200
 _PASS_ON = {"enumerate", "iter", "tqdm", "experimental_distribute_dataset", "zip"}
 
 
@@ -92,13 +94,16 @@ def extended(
 
 def joined(before: Value, one: Value, other: Value) -> Value:
     """Return what a name stands for behind an `if`: a chain with the steps of both branches."""
+    if one is other:
+        return one
     if not isinstance(one, Pipeline) or not isinstance(other, Pipeline):
         return one if other is before or other is None else other
     start = before.steps if isinstance(before, Pipeline) else ()
     if one.steps[: len(start)] != start or other.steps[: len(start)] != start:
         return one
-    added = [step for step in other.steps[len(start) :] if step not in one.steps]
-    return Pipeline(one.source, (*one.steps, *added))
+    had = set(one.steps)
+    added = [step for step in other.steps[len(start) :] if step not in had]
+    return Pipeline(one.source, (*one.steps, *added[: max(0, _MOST_STEPS - len(had))]))
 
 
 def function_of(step: Step) -> ast.AST | None:

@@ -35,8 +35,12 @@ def model_of(gradient: Gradient) -> Model | None:
     return known if isinstance(known, Model) else None
 
 
-def gradients(reading: Reading) -> Iterator[Gradient]:
-    """Yield every gradient that the script takes of a tape of its own."""
+def gradients(reading: Reading) -> list[Gradient]:
+    """Return every gradient that the script takes of a tape of its own."""
+    return reading.once(_gradients)
+
+
+def _gradients(reading: Reading) -> Iterator[Gradient]:
     for tape in reading.tapes:
         call = _gradient_call(reading.script, tape)
         if call is None or len(call.args) < 2:
@@ -50,13 +54,17 @@ def gradients(reading: Reading) -> Iterator[Gradient]:
 
 
 def _gradient_call(script: Script, tape: Tape) -> ast.Call | None:
-    calls = (node for node in ast.walk(script.scope(tape.block)) if isinstance(node, ast.Call))
-    later = [
-        call
-        for call in calls
-        if ast.unparse(call.func) == f"{tape.name}.gradient" and call.lineno >= tape.block.lineno
-    ]
-    return min(later, key=lambda call: call.lineno, default=None)
+    calls = script.once(_gradient_calls, script.scope(tape.block)).get(tape.name, [])
+    return next((call for call in calls if call.lineno >= tape.block.lineno), None)
+
+
+def _gradient_calls(scope: ast.AST) -> dict[str, list[ast.Call]]:
+    """Return the calls of `gradient` by what they are called on, in the order they stand."""
+    found: dict[str, list[ast.Call]] = {}
+    for call in sorted(calls_in(scope), key=lambda call: call.lineno):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "gradient":
+            found.setdefault(ast.unparse(call.func.value), []).append(call)
+    return found
 
 
 def _owner(variables: ast.expr) -> str:

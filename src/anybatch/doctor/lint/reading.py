@@ -79,8 +79,15 @@ class _Statements:
         one, other = dict(names), dict(names)
         returned = self.walk(node.body, one), self.walk(node.orelse, other)
         for name in {*one, *other}:
-            names[name] = chains.joined(names.get(name), one.get(name), other.get(name))
-        return chains.joined(None, *returned)
+            names[name] = self._joined(names.get(name), one.get(name), other.get(name))
+        return self._joined(None, *returned)
+
+    def _joined(self, before: Value, one: Value, other: Value) -> Value:
+        both = chains.joined(before, one, other)
+        if isinstance(both, Pipeline) and both is not one and both is not other:
+            for branch in (one, other):
+                self.expressions.ledger.make(both, branch if isinstance(branch, Pipeline) else None)
+        return both
 
     def _loop(self, node: ast.For, names: Names) -> Value:
         found = self.expressions.value(node.iter, names)

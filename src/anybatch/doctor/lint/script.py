@@ -4,11 +4,13 @@ import ast
 import io
 import os
 import tokenize
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 from anybatch.errors import AnybatchError
+
+Made = TypeVar("Made")
 
 _NO_TOKENS = {
     tokenize.COMMENT,
@@ -60,6 +62,7 @@ class Script:
     comments: Mapping[int, str]
     tokens: tuple[Token, ...]
     parents: Mapping[ast.AST, ast.AST]
+    _made: dict[tuple[object, ast.AST], Any] = field(default_factory=dict)
 
     def dotted(self, node: ast.AST | None) -> str:
         """Return the full name that an expression spells, such as `tensorflow.data.AUTOTUNE`, or ""."""
@@ -69,6 +72,13 @@ class Script:
             before = self.dotted(node.value)
             return _plain(f"{before}.{node.attr}") if before else ""
         return ""
+
+    def once(self, make: Callable[[ast.AST], Made], node: ast.AST) -> Made:
+        """Return what a function makes of a piece of code; it is made once however often it is asked for."""
+        if (make, node) not in self._made:
+            self._made[make, node] = make(node)
+        made: Made = self._made[make, node]
+        return made
 
     def above(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a node lies in, the innermost first."""

@@ -1,6 +1,7 @@
 """One law for all proposed lines: put in, they parse, and no call and no text of the script is lost."""
 
 import ast
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -55,7 +56,7 @@ def _held(tree: ast.Module) -> Counter[str]:
 def _ranges_around(script: Script, first: int, last: int) -> Iterator[tuple[int, int]]:
     """Yield the lines of the statements around some lines, the innermost first, the whole script last."""
     for block in reversed(list(_blocks_around(script, first, last))):
-        inside = [one for one in block if _first_line(one) <= last and _last_line(one) >= first]
+        inside = _overlapping(block, first, last)
         if not inside:
             continue
         start, end = _first_line(inside[0]), max(map(_last_line, inside))
@@ -70,9 +71,14 @@ def _blocks_around(script: Script, first: int, last: int) -> Iterator[_Block]:
     block: _Block | None = script.tree.body
     while block:
         yield block
-        around = (one for one in block if _first_line(one) <= first and _last_line(one) >= last)
+        inside = _overlapping(block, first, last)
+        around = (one for one in inside if _first_line(one) <= first and _last_line(one) >= last)
         holder = next(around, None)
         block = None if holder is None else _block_inside(holder, first, last)
+
+
+def _overlapping(block: _Block, first: int, last: int) -> _Block:
+    return block[bisect_left(block, first, key=_last_line) : bisect_right(block, last, key=_first_line)]
 
 
 def _block_inside(node: ast.AST, first: int, last: int) -> _Block | None:
@@ -91,8 +97,8 @@ def _block_inside(node: ast.AST, first: int, last: int) -> _Block | None:
 
 
 def _first_line(node: ast.stmt) -> int:
-    decorators = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(one.lineno for one in decorators)])
+    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
+    return min(node.lineno, *(one.lineno for one in decorators)) if decorators else node.lineno
 
 
 def _last_line(node: ast.stmt) -> int:

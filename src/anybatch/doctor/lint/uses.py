@@ -1,12 +1,12 @@
 """What a script does with its chains and models: the result of reading it."""
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum, auto
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from anybatch.doctor.lint.script import Script
+from anybatch.doctor.lint.script import Made, Script
 from anybatch.doctor.lint.values import Model, Pipeline, Value
 
 Names: TypeAlias = dict[str, Value]
@@ -65,6 +65,13 @@ class Reading:
     fits: list[Fit] = field(default_factory=list)
     tapes: list[Tape] = field(default_factory=list)
     models: dict[str, Model] = field(default_factory=dict)
+    _made: dict[object, list[Any]] = field(default_factory=dict)
+
+    def once(self, make: "Callable[[Reading], Iterable[Made]]") -> list[Made]:
+        """Return what a function makes of this reading; it is made once for all rules."""
+        if make not in self._made:
+            self._made[make] = list(make(self))
+        return self._made[make]
 
 
 class Ledger:

@@ -113,7 +113,7 @@ def _fewer_updates(outer: ast.For, steps: str) -> list[Edit]:
 def never_divided(reading: Reading) -> Iterator[Finding]:
     """AB703: the sum of k means is k times the mean."""
     for one in accumulations(reading):
-        if is_divided(one):
+        if is_divided(reading.script, one):
             continue
         steps = steps_of(one, reading.script)
         statement = reading.script.statement(one.apply)

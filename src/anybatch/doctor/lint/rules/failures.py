@@ -80,10 +80,13 @@ def _is_about_memory(handler: ast.ExceptHandler) -> bool:
 
 
 def _handlers(script: Script) -> Iterator[tuple[ast.Try, ast.ExceptHandler, list[str]]]:
-    for node in ast.walk(script.tree):
-        if isinstance(node, ast.Try):
-            for handler in node.handlers:
-                yield node, handler, _caught(script, handler)
+    for node in script.once(_attempts, script.tree):
+        for handler in node.handlers:
+            yield node, handler, _caught(script, handler)
+
+
+def _attempts(tree: ast.AST) -> list[ast.Try]:
+    return [one for one in ast.walk(tree) if isinstance(one, ast.Try)]
 
 
 def _caught(script: Script, handler: ast.ExceptHandler) -> list[str]:
@@ -99,9 +102,13 @@ def _called(nodes: list[ast.stmt]) -> set[str]:
 def _trains(script: Script, body: list[ast.stmt]) -> bool:
     """Whether statements train, themselves or by a function of the script."""
     called = _called(body)
-    functions = {one.name: one for one in ast.walk(script.tree) if isinstance(one, ast.FunctionDef)}
+    functions = script.once(_functions, script.tree)
     inner = set().union(*(_called(functions[name].body) for name in called if name in functions))
     return bool((called | inner) & _TRAINS)
+
+
+def _functions(tree: ast.AST) -> dict[str, ast.FunctionDef]:
+    return {one.name: one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
 
 
 def everything_swallowed(reading: Reading) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -63,12 +64,18 @@ def _starts_anew(reading: Reading, fit: Fit, later: Fit) -> bool:
     """Whether the model is made or filled anew between two fits, or the second goes on on purpose."""
     if any(one.arg == "initial_epoch" for one in later.call.keywords):
         return True
-    between = range(fit.call.lineno, later.call.lineno + 1)
-    return any(
-        _renews(node, later.model)
-        for node in ast.walk(reading.script.scope(later.call))
-        if isinstance(node, ast.stmt) and node.lineno in between
-    )
+    statements = reading.script.once(_statements, reading.script.scope(later.call))
+    first = bisect_left(statements, fit.call.lineno, key=_line)
+    behind = bisect_right(statements, later.call.lineno, key=_line)
+    return any(_renews(node, later.model) for node in statements[first:behind])
+
+
+def _statements(scope: ast.AST) -> list[ast.stmt]:
+    return sorted((one for one in ast.walk(scope) if isinstance(one, ast.stmt)), key=_line)
+
+
+def _line(node: ast.stmt) -> int:
+    return node.lineno
 
 
 def _renews(node: ast.stmt, model: str) -> bool:

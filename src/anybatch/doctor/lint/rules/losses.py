@@ -123,18 +123,24 @@ def _is_per_record(script: Script, loss: ast.expr) -> bool:
 
 def _reduces_nothing(script: Script, function: ast.expr) -> bool:
     """Whether a loss object was made with reduction="none"."""
-    made = function if isinstance(function, ast.Call) else _made_as(script, ast.unparse(function))
+    made = (
+        function
+        if isinstance(function, ast.Call)
+        else script.once(_made, script.tree).get(ast.unparse(function))
+    )
     if made is None or not script.dotted(made.func).startswith("keras.losses."):
         return False
     given = {one.arg: ast.unparse(one.value).strip("'\"").lower() for one in made.keywords}
     return given.get("reduction", "").endswith("none")
 
 
-def _made_as(script: Script, name: str) -> ast.Call | None:
-    for node in ast.walk(script.tree):
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name:
-            return node.value if isinstance(node.value, ast.Call) else None
-    return None
+def _made(tree: ast.AST) -> dict[str, ast.Call]:
+    """Return the calls that names are first given the results of."""
+    made: dict[str, ast.expr] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            made.setdefault(ast.unparse(node.targets[0]), node.value)
+    return {name: value for name, value in made.items() if isinstance(value, ast.Call)}
 
 
 def _assignment(gradient: Gradient) -> ast.Assign | None:

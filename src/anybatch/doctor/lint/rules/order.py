@@ -166,7 +166,9 @@ def repeat_before_shuffle(reading: Reading) -> Iterator[Finding]:
 
 def split_that_moves(reading: Reading) -> Iterator[Finding]:
     """AB606: take and skip behind a shuffle that draws anew for each of them."""
-    for one, other in product(reading.uses, repeat=2):
+    taking = [use for use in reading.uses if use.chain.first("take") and use.chain.first("shuffle")]
+    skipping = [use for use in reading.uses if use.chain.first("skip")]
+    for one, other in product(taking, skipping):
         take, skip = one.chain.first("take"), other.chain.first("skip")
         shuffle = one.chain.first("shuffle")
         if take is None or skip is None or shuffle is None or shuffle not in other.chain.steps:

@@ -6,6 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 import anybatch as ab
@@ -177,3 +178,71 @@ def test_nothing_but_indexes_is_left_beside_the_data(tmp_path):
     diagnose(paths)
     left = {one.name for one in tmp_path.iterdir()} - {Path(path).name for path in paths}
     assert all(name.startswith(".") and name.endswith(".abindex") for name in left)
+
+
+def labelled(count, **more):
+    rng = np.random.default_rng(0)
+    return [
+        {"x": rng.normal(size=3), "label": n % 2, **{k: v(n) for k, v in more.items()}} for n in range(count)
+    ]
+
+
+def test_shards_whose_records_are_of_another_length_differ(tmp_path):
+    rng = np.random.default_rng(0)
+    for name, length in (("a", 3), ("b", 4)):
+        records = [{"x": rng.normal(size=length), "label": n % 2} for n in range(100)]
+        ab.write(tmp_path / f"{name}.tfrecord", records)
+    found = diagnose(f"{tmp_path}/*.tfrecord")
+    (finding,) = of_code(found, "AB106")
+    assert finding.severity == "error"
+    assert "3 values per record" in finding.evidence
+    assert not of_code(found, "AB203")
+
+
+def test_of_two_shards_one_can_be_the_large_one(tmp_path):
+    ab.write(tmp_path / "a.tfrecord", labelled(600))
+    ab.write(tmp_path / "b.tfrecord", labelled(3))
+    (finding,) = of_code(diagnose(f"{tmp_path}/*.tfrecord"), "AB104")
+    assert "600 records" in finding.evidence
+
+
+@pytest.mark.parametrize("batch_size", [600, 2000])
+def test_the_order_does_not_matter_within_one_batch(tmp_path, batch_size):
+    paths = FAULTS["sorted_by_label"].plant(pictures()).write(tmp_path)
+    found = diagnose(paths, batch_size=batch_size, shuffle_buffer=50)
+    assert not of_code(found, "AB301")
+    assert not of_code(found, "AB302")
+
+
+def test_of_batches_of_one_some_in_a_row_are_judged(tmp_path):
+    paths = FAULTS["sorted_by_label"].plant(pictures()).write(tmp_path)
+    (finding,) = of_code(diagnose(paths, batch_size=1), "AB301")
+    assert "batches of 32" in finding.evidence
+
+
+def test_a_last_batch_that_is_dropped_is_no_finding(tmp_path):
+    data = ab.read(pictures(count=601).write(tmp_path))
+    assert of_code(diagnose(data.batch(100)), "AB403")
+    assert not of_code(diagnose(data.batch(100, drop_remainder=True)), "AB403")
+
+
+@pytest.mark.parametrize(
+    ("when", "told"),
+    [(lambda n: 20230101 + n // 60, "rise"), (lambda n: 2e9 - 1000.0 * n, "newest first")],
+)
+def test_the_order_of_time_is_seen_with_ties_and_newest_first(tmp_path, when, told):
+    paths = ab.write(tmp_path / "a.tfrecord", labelled(600, date=when))
+    (finding,) = of_code(diagnose(paths), "AB303")
+    assert told in finding.evidence
+
+
+def test_a_constant_is_told_to_the_last_digit(tmp_path):
+    paths = ab.write(tmp_path / "a.tfrecord", labelled(60, version=lambda _: 20230101))
+    (finding,) = of_code(diagnose(paths), "AB205")
+    assert finding.evidence.startswith("20230101 ")
+
+
+def test_a_label_that_shows_no_classes_is_said(tmp_path):
+    records = [{"x": n / 7, "label": np.eye(2)[n % 2]} for n in range(100)]
+    paths = ab.write(tmp_path / "a.tfrecord", records)
+    assert "`label` has 2 values per record" in diagnose(paths, label="label").looked_at

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -67,12 +68,20 @@ def test_the_empty_file_can_be_removed(tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["a_nan", "an_infinity", "a_negative_label", "a_label_far_out", "a_constant", "a_feature_in_millions"],
+    [
+        "a_nan",
+        "an_infinity",
+        "a_negative_label",
+        "a_label_far_out",
+        "a_constant",
+        "a_feature_in_millions",
+        "a_column_in_millions",
+    ],
 )
 def test_the_proposed_line_of_python_cures(tmp_path, name):
     _, paths, finding = planted(name, tmp_path)
     features = ab.infer_features(paths)
-    names = {"ab": ab, "np": np, "features": features, "classes": 10, "mean": 3e6, "deviation": 2e6}
+    names = {"ab": ab, "np": np, "features": features}
     names["data"] = ab.read(paths, features)
     exec(finding.fix, names)
     data = names["data"] if len(features) == len(ab.infer_features(paths)) else ab.read(paths, features)
@@ -94,3 +103,58 @@ def test_the_proposed_number_cures(tmp_path, name, pattern, argument):
     plan, paths, finding = planted(name, tmp_path)
     number = int(re.search(pattern, finding.fix)[1])
     assert not remaining(paths, finding.code, **{**plan.asked, argument: number})
+
+
+QUOTED = "it's; touch PWNED; echo '"
+
+
+def test_no_name_of_a_file_is_a_command_when_a_fix_is_pasted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ab.write(f"{QUOTED}.tfrecord", [{"x": n / 7} for n in range(50)])
+    ab.write("z.tfrecord", [{"x": n} for n in range(50)])
+    Path(f"-{QUOTED}0.tfrecord").touch()
+    Path(f"{QUOTED}9.tfrecord").symlink_to("nowhere")
+    found = {one.code: one.fix for one in diagnose(["*.tfrecord"]).findings}
+    for code in ("AB103", "AB106", "AB107"):
+        command = found[code].split("  # ")[0]
+        names = [word for word in shlex.split(command) if QUOTED in word]
+        assert [Path(name).name.endswith(".tfrecord") for name in names] == [True], command
+    subprocess.run(["sh", "-c", found["AB103"]], check=True)
+    assert not Path("PWNED").exists()
+    assert not Path(f"-{QUOTED}0.tfrecord").exists()
+
+
+ODD = "a[b] \"c\" 'd' \\ \n{e}"
+
+
+def test_any_name_of_a_feature_can_be_pasted_as_python(tmp_path):
+    rng = np.random.default_rng(0)
+    records = [
+        {
+            f"1{ODD}": rng.normal() * 1e7,
+            f"2{ODD}": 0.5,
+            f"3{ODD}": rng.integers(0, 9, n % 4 + 1),
+            f"4{ODD}": float("nan") if n == 3 else rng.normal(),
+            **({f"5{ODD}": b"some"} if n % 3 else {}),
+            **({f"6{ODD}": rng.normal(size=3)} if n % 3 else {}),
+            **({f"7{ODD}": n} if n % 3 else {}),
+            f"8{ODD}": b"x" * (n % 5),
+            "label": 255 if n == 7 else n % 2,
+        }
+        for n in range(200)
+    ]
+    paths = ab.write(tmp_path / "a.tfrecord", records)
+    features = ab.infer_features(paths)
+    names = {"ab": ab, "np": np, "features": features, "data": ab.read(paths)}
+    found = [one for one in diagnose(paths).findings if one.code in PYTHON]
+    assert {one.code for one in found} == PYTHON
+    for finding in found:
+        exec(finding.fix, names)
+    assert len(list(names["data"].batch(50))) == 4
+    batch = next(iter(ab.read(paths, features).batch(50)))
+    assert batch[f"6{ODD}"].shape == (50, 3)
+    assert batch[f"7{ODD}"].dtype == np.int64
+    assert f"2{ODD}" not in batch
+
+
+PYTHON = {"AB201", "AB203", "AB204", "AB205", "AB206", "AB207"}

@@ -1,5 +1,6 @@
 """The page of a diagnosis: whole, escaped, and drawn by a real browser where there is one."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -118,3 +119,22 @@ def test_hostile_names_run_nothing_in_a_browser(tmp_path):
     document, complaints = browsed(tmp_path / "report.html")
     assert not complaints
     assert not re.search(r"<img[^>]*onerror", document.split('<script type="application/json"')[0])
+
+
+def test_a_file_name_that_is_no_text_leaves_a_whole_page(tmp_path):
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.tfrecord")
+    ab.write(odd, [{"x": n / 7, "label": n % 2} for n in range(50)])
+    (tmp_path / "report.html").write_text("an older page")
+    diagnose(odd).to_html(tmp_path / "report.html")
+    assert "</html>" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert not list(tmp_path.glob(".*.tmp"))
+
+
+def test_a_page_that_cannot_be_made_leaves_the_older_one(tmp_path, monkeypatch):
+    found = diagnose(pictures().write(tmp_path / "data"))
+    (tmp_path / "report.html").write_text("an older page")
+    monkeypatch.setattr("anybatch.handover.disk.DISK.rename", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        found.to_html(tmp_path / "report.html")
+    assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["report.html"]
+    assert (tmp_path / "report.html").read_text() == "an older page"

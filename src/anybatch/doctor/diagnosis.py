@@ -21,6 +21,7 @@ from anybatch.doctor.measure import (
     training_facts,
 )
 from anybatch.doctor.measure.facts import SAMPLE_BLOCK
+from anybatch.handover import place
 from anybatch.records import Each, on_threads
 from anybatch.stream import Stream
 from anybatch.stream.numbers import whole_number
@@ -64,7 +65,20 @@ class Diagnosis:
 
     @property
     def looked_at(self) -> str:
-        """How much of the data this rests on."""
+        """How much of the data this rests on, and of a label that shows no classes that nothing is known."""
+        return f"{self._records_looked_at()}{self._label_left_out()}"
+
+    def _label_left_out(self) -> str:
+        label, sample = self.facts.label, self.facts.sample
+        if label is None or sample.label is not None or not sample.records:
+            return ""
+        lengths = sample.lengths.get(label)
+        why = "could not be read" if lengths is None else "has no one class per record"
+        if lengths is not None and lengths.usual != 1 and self.facts.is_number(label):
+            why = f"has {lengths.usual:,} values per record"
+        return f"; the label `{label}` {why}, so that classes and their order are not judged"
+
+    def _records_looked_at(self) -> str:
         sample, records = self.facts.sample.records, self.facts.records
         if sample >= records:
             return f"every one of {records:,} records"
@@ -99,7 +113,9 @@ class Diagnosis:
         """Write one page that shows everything and needs nothing else, not even a network."""
         from anybatch.doctor.report import page
 
-        Path(path).write_text(page(self), encoding="utf-8")
+        # names of files need not be text
+        text = page(self).encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace")
+        place(Path(path), [text.encode()], durable=False)
 
 
 def diagnose(

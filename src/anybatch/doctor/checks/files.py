@@ -1,7 +1,8 @@
 """Files: damage, truncation, empty or unequal shards, compression, features that differ, unreadable ones."""
 
+import shlex
 from collections.abc import Iterator
-from statistics import median
+from statistics import median_low
 
 from anybatch.doctor.findings import Finding, Severity
 from anybatch.doctor.measure import Asked, Facts, ShardFacts
@@ -10,6 +11,7 @@ from anybatch.units import size
 ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
 
 _UNEQUAL = 4
+_ENOUGH = 8
 
 
 def damaged(facts: Facts, _: Asked) -> Iterator[Finding]:
@@ -78,7 +80,7 @@ def unreadable(facts: Facts, _: Asked) -> Iterator[Finding]:
                 ERROR,
                 f"{len(reports):,} of {len(facts.shards):,} files {what}",
                 f"`{reports[0].file}`: {reports[0].problem}",
-                fix.replace("FILE", f"'{reports[0].file}'"),
+                fix.replace("FILE", pasted(reports[0].file)),
             )
 
 
@@ -91,14 +93,15 @@ def empty(facts: Facts, _: Asked) -> Iterator[Finding]:
             WARNING if len(files) < len(facts.good) else ERROR,
             f"{len(files):,} of {len(facts.good):,} shards hold no records",
             f"`{files[0]}` first; a writer that was never closed leaves such files",
-            f"rm '{files[0]}'  # or write it again",
+            f"rm {pasted(files[0])}  # or write it again",
         )
 
 
 def unequal(facts: Facts, _: Asked) -> Iterator[Finding]:
     """AB104: one shard has far more records than the others."""
     counts = [shard.report.records for shard in facts.good if shard.report.records]
-    usual = median(counts) if counts else 0
+    # of two shards the smaller one: both together would hide any difference
+    usual = median_low(counts) if counts else 0
     if len(counts) < 2 or max(counts) <= _UNEQUAL * usual:
         return
     largest = max(facts.good, key=lambda shard: shard.report.records).report
@@ -125,7 +128,7 @@ def compression(facts: Facts, _: Asked) -> Iterator[Finding]:
 
 
 def shards_differ(facts: Facts, _: Asked) -> Iterator[Finding]:
-    """AB106: a feature is of another kind in other shards, or not there at all."""
+    """AB106: a feature is of another kind or length in other shards, or not there at all."""
     looked = [shard for shard in facts.good if shard.examples]
     for name in facts.names:
         seen = {shard.report.file: one for shard, one in facts.seen(name)}
@@ -134,6 +137,9 @@ def shards_differ(facts: Facts, _: Asked) -> Iterator[Finding]:
         if len(kinds) > 1:
             (one, file), (other, second) = sorted(kinds.items())[:2]
             told = f"{one} in `{file}` and {other} in `{second}`"
+        elif len(lengths := lengths_by_shard(facts, name)) > 1:
+            (few, file), (many, second) = sorted(lengths.items())[:2]
+            told = f"{few:,} values per record in `{file}` and {many:,} in `{second}`"
         elif lacking and len(lacking) < len(looked):
             told = f"in {len(seen):,} shards and not in {len(lacking):,}, such as `{lacking[0]}`"
         else:
@@ -143,8 +149,32 @@ def shards_differ(facts: Facts, _: Asked) -> Iterator[Finding]:
             ERROR,
             f"feature `{name}` differs between shards",
             told,
-            f"anybatch inspect '{next(iter(seen))}'  # then write the shards that differ again",
+            f"anybatch inspect {pasted(next(iter(seen)))}  # then write the shards that differ again",
         )
+
+
+def lengths_by_shard(facts: Facts, name: str) -> dict[int, str]:
+    """Return how many values each record has, with a shard of it, if every shard has one length of its own.
+
+    Shards of a few records are not asked: in those, lengths agree by chance.
+    """
+    found: dict[int, str] = {}
+    for shard, seen in facts.seen(name):
+        if shard.examples < _ENOUGH:
+            continue
+        if seen.in_lists or seen.values is None or seen.values[0] != seen.values[1]:
+            return {}
+        found.setdefault(seen.values[0], shard.report.file)
+    return found
+
+
+def pasted(file: str) -> str:
+    """Return a file's name for a shell, in which nothing of it is a command or an option.
+
+    >>> print(pasted("it's; rm x"), pasted("-f"))
+    'it'"'"'s; rm x' ./-f
+    """
+    return shlex.quote(f"./{file}" if file.startswith("-") else file)
 
 
 def unchecked(facts: Facts, _: Asked) -> Iterator[Finding]:

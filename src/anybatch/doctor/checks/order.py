@@ -19,8 +19,9 @@ _ENOUGH = 20
 def clustered(facts: Facts, asked: Asked) -> Iterator[Finding]:
     """AB301: neighbours have the same label."""
     label = facts.sample.label
-    batch = asked.batch_size or USUAL_BATCH
-    if label is None or len(label.codes) < _ENOUGH:
+    batch = _judged_size(asked)
+    if label is None or len(label.codes) < _ENOUGH or batch >= facts.records:
+        # one batch holds everything, in whatever order
         return
     mix = stored_mix(label, batch)
     if not mix.is_off:
@@ -40,6 +41,11 @@ def clustered(facts: Facts, asked: Asked) -> Iterator[Finding]:
     )
 
 
+def _judged_size(asked: Asked) -> int:
+    """Return how many records in a row have to be mixed: a batch; where that is one record, some updates."""
+    return USUAL_BATCH if asked.batch_size in {None, 1} else asked.batch_size or USUAL_BATCH
+
+
 def _how_bad(mix: Mix, batch: int, asked: Asked) -> Severity:
     if asked.shuffled:
         return Severity.NOTE
@@ -48,8 +54,10 @@ def _how_bad(mix: Mix, batch: int, asked: Asked) -> Severity:
 
 def buffer_too_small(facts: Facts, asked: Asked) -> Iterator[Finding]:
     """AB302: the given buffer does not undo the order."""
-    label, batch = facts.sample.label, asked.batch_size or USUAL_BATCH
+    label, batch = facts.sample.label, _judged_size(asked)
     if label is None or asked.shuffle_buffer is None or len(label.codes) < _ENOUGH:
+        return
+    if batch >= facts.records:
         return
     mix = buffered_mix(label, batch, asked.shuffle_buffer, facts.records)
     if not mix.is_off:
@@ -68,13 +76,16 @@ def buffer_too_small(facts: Facts, asked: Asked) -> Iterator[Finding]:
 def by_time(facts: Facts, _: Asked) -> Iterator[Finding]:
     """AB303: records in the order in which they happened."""
     for name, rising in facts.sample.rising.items():
-        if not _TIME.search(name) or rising < _SORTED or facts.sample.records < _ENOUGH:
+        if not _TIME.search(name) or facts.sample.records < _ENOUGH:
             continue
+        if max(rising, 1 - rising) < _SORTED:
+            continue
+        told = f"{rising:.0%} of changes rise" if rising > 0.5 else f"newest first: {1 - rising:.0%} fall"
         yield Finding(
             "AB303",
             Severity.NOTE,
             f"the records are in the order of `{name}`",
-            f"{rising:.0%} of neighbours rise, over {facts.sample.records:,} records",
+            f"{told}, over {facts.sample.records:,} records",
             "# split by time for validation, and shuffle what is trained on: ab.read(paths).shuffle(seed=7)",
         )
 

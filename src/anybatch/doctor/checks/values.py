@@ -1,9 +1,10 @@
 """Values: missing, of several kinds or lengths, not finite, constant, of odd scale; labels; repetitions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+from anybatch.doctor.checks.files import lengths_by_shard
 from anybatch.doctor.checks.labels import trained_on
 from anybatch.doctor.findings import Finding, Severity
 from anybatch.doctor.measure import Asked, Facts
@@ -16,6 +17,8 @@ _SCALES_APART = 1e4
 _RARE = 50
 _SOMEWHAT_RARE = 10
 _FEW = 0.01
+_MOST_WRITTEN = 32
+_DTYPES = {"float": "float32", "int64": "int64"}
 
 
 def missing(facts: Facts, _: Asked) -> Iterator[Finding]:
@@ -34,8 +37,27 @@ def missing(facts: Facts, _: Asked) -> Iterator[Finding]:
             WARNING,
             f"feature `{name}` is missing in some records",
             f"{absent:,} of {looked:,} records lack it, in `{lacking[0][0].report.file}` first",
-            f'features["{name}"] = ab.Numbers(default=0)  # or ab.Ragged, where missing is empty',
+            f"features[{name!r}] = {_with_default([seen for _, seen in held])}  # where it is missing",
         )
+
+
+def _with_default(held: Sequence[Seen]) -> str:
+    """Return a feature that takes what is there, and something empty where nothing is."""
+    kinds, counts = {seen.kind for seen in held}, {count for seen in held for count in seen.values or ()}
+    kind = next(iter(kinds - {"no values"}), "float")
+    if any(seen.in_lists for seen in held):
+        return f"ab.Sequence({_ragged(kind)}, allow_missing=True)"
+    if len(counts) != 1 or len(kinds) != 1:
+        return _ragged(kind)
+    (count,) = counts
+    shape = "" if count == 1 else f", shape=({count},)"
+    if kind == "bytes":
+        return f'ab.Bytes(default=b""{shape})'
+    return f'ab.Numbers("{_DTYPES.get(kind, "float32")}"{shape}, default=0)'
+
+
+def _ragged(kind: str) -> str:
+    return f'ab.Ragged("{_DTYPES.get(kind, kind if kind == "bytes" else "float32")}")'
 
 
 def kinds_mixed(facts: Facts, _: Asked) -> Iterator[Finding]:
@@ -66,11 +88,14 @@ def misshapen(facts: Facts, _: Asked) -> Iterator[Finding]:
     for name, lengths in facts.sample.lengths.items():
         if len(lengths.records) < 2 or _is_absent_only(lengths.records):
             continue
+        if len(lengths_by_shard(facts, name)) > 1:
+            # that is told of the shards
+            continue
         odd = sum(lengths.records.values()) - lengths.records[lengths.usual]
         unit = "bytes" if any(seen.kind == "bytes" for _, seen in facts.seen(name)) else "values"
         few = lengths.usual_share >= _ODD_SHARE
         again = f"# write these records again with {lengths.usual:,} {unit}"
-        ragged = f'features["{name}"] = ab.Ragged(...)  # .to_padded() makes a batch of it'
+        ragged = f"features[{name!r}] = {_of_any_length([seen for _, seen in facts.seen(name)])}"
         yield Finding(
             "AB203",
             WARNING if few else NOTE,
@@ -79,6 +104,14 @@ def misshapen(facts: Facts, _: Asked) -> Iterator[Finding]:
             f"{min(lengths.records):,} to {max(lengths.records):,} in {odd:,}; {lengths.odd_ones[0]} first",
             again if few else ragged,
         )
+
+
+def _of_any_length(held: Sequence[Seen]) -> str:
+    """Return a feature that takes values of any length."""
+    kind = held[0].kind if held else "float"
+    if kind == "bytes" and all(seen.values == (1, 1) for seen in held):
+        return "ab.Bytes()  # each as long as it is"
+    return f"{_ragged(kind)}  # .to_padded() makes a batch of it"
 
 
 def _is_absent_only(records: Any) -> bool:
@@ -95,7 +128,7 @@ def not_finite(facts: Facts, _: Asked) -> Iterator[Finding]:
                 ERROR,
                 f"feature `{name}` holds NaN or infinity: one such value makes every weight NaN",
                 f"{sum(seen.not_finite for _, seen in held):,} values, in `{held[0][0].report.file}` first",
-                f'data = data.filter(lambda record: np.isfinite(record["{name}"]).all())',
+                f"data = data.filter(lambda record: np.isfinite(record[{name!r}]).all())",
             )
 
 
@@ -112,16 +145,25 @@ def constant(facts: Facts, _: Asked) -> Iterator[Finding]:
             "AB205",
             WARNING if held[0].floats else NOTE,
             f"feature `{name}` has one value everywhere",
-            f"{ends.pop():g} in all {looked:,} records looked at",
-            f'del features["{name}"]  # it can teach the model nothing',
+            f"{_exactly(ends.pop())} in all {looked:,} records looked at",
+            f"del features[{name!r}]  # it can teach the model nothing",
         )
+
+
+def _exactly(number: float) -> str:
+    """Return a stored number with every digit that it has.
+
+    >>> _exactly(20230101), _exactly(0.25), _exactly(16777216.0)
+    ('20230101', '0.25', '16777216')
+    """
+    return str(number) if isinstance(number, int) else f"{number:.9g}"
 
 
 def scales(facts: Facts, _: Asked) -> Iterator[Finding]:
     """AB206: inputs whose sizes are orders of magnitude apart."""
     floats = {seen.name for shard in facts.good for seen in shard.seen if seen.kind == "float"}
     sizes = {
-        f"{name}[{at}]" if len(column) > 1 else name: value
+        (name, at): value
         for name, column in facts.sample.largest.items()
         if name in floats and name != facts.label
         for at, value in enumerate(column.tolist())
@@ -132,14 +174,27 @@ def scales(facts: Facts, _: Asked) -> Iterator[Finding]:
     small, large = min(sizes, key=sizes.__getitem__), max(sizes, key=sizes.__getitem__)
     if sizes[large] < _SCALES_APART * sizes[small]:
         return
-    feature = large.split("[")[0]
+    column = facts.sample.largest[large[0]]
+    named = [f"{name}[{at}]" if len(facts.sample.largest[name]) > 1 else name for name, at in (large, small)]
     yield Finding(
         "AB206",
         WARNING,
         "inputs differ in scale by orders of magnitude: the large ones drown the others",
-        f"`{large}` reaches {sizes[large]:.3g} and `{small}` {sizes[small]:.3g}, of {len(sizes):,} inputs",
-        f'data = data.map(lambda r: {{**r, "{feature}": (r["{feature}"] - mean) / deviation}})',
+        f"`{named[0]}` reaches {sizes[large]:.3g} and `{named[1]}` {sizes[small]:.3g}, "
+        f"of {len(sizes):,} inputs",
+        f"data = data.map(lambda r: {{**r, {large[0]!r}: r[{large[0]!r}] / {_divisor(column.tolist())}}})",
     )
+
+
+def _divisor(largest: Sequence[float]) -> str:
+    """Return what brings every column to at most about 1, as Python; of many columns, one for all.
+
+    >>> _divisor([3e6]), _divisor([1.0, 0.0, 2.5e7])
+    ('3e+06', 'np.float32([1, 1, 2.5e+07])')
+    """
+    if len(largest) == 1 or len(largest) > _MOST_WRITTEN:
+        return f"{max(largest):.3g}"
+    return f"np.float32([{', '.join(f'{one or 1:.3g}' for one in largest)}])"
 
 
 def label_range(facts: Facts, asked: Asked) -> Iterator[Finding]:
@@ -159,13 +214,14 @@ def label_range(facts: Facts, asked: Asked) -> Iterator[Finding]:
         counts = dict(zip(label.classes, label.counts.tolist(), strict=True))
         told = ", ".join(f"{one} ({counts[one]:,} records)" for one in outside[:5])
     limit = f"the model has {units} outputs" if units else f"the others are {_shown(given, outside)}"
+    highest = max(set(given) - set(outside), default=0)
     known = NOTE if asked.changed else WARNING
     yield Finding(
         "AB207",
         ERROR if units else known,
         f"label `{label.name}` has values that no class stands for",
         f"{told}; {limit}",
-        f'data = data.filter(lambda record: 0 <= record["{label.name}"] < {units or "classes"})',
+        f"data = data.filter(lambda record: 0 <= record[{label.name!r}] < {units or highest + 1})",
     )
 
 

@@ -88,7 +88,7 @@ class SampleFacts:
     largest: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """Feature → the largest magnitude in each of its columns."""
     rising: Mapping[str, float] = field(default_factory=dict)
-    """Feature → which fraction of neighbours is in rising order, for single numbers."""
+    """Feature → which fraction of the changes from record to record rises, for single numbers."""
     label: LabelFacts | None = None
     prints: frozenset[int] = frozenset()
     """Fingerprints of the records' bytes."""
@@ -182,6 +182,12 @@ class Facts:
     training: TrainingFacts | None = None
     other: "Facts | None" = None
     """A second data set that must not share records with this one."""
+    _by_name: dict[str, list[tuple[ShardFacts, Seen]]] = field(init=False, repr=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for shard in self.good:
+            for seen in shard.seen:
+                self._by_name.setdefault(seen.name, []).append((shard, seen))
 
     @property
     def good(self) -> tuple[ShardFacts, ...]:
@@ -205,4 +211,8 @@ class Facts:
 
     def seen(self, name: str) -> list[tuple[ShardFacts, Seen]]:
         """Return what each shard holds under a name."""
-        return [(shard, seen) for shard in self.good for seen in shard.seen if seen.name == name]
+        return self._by_name.get(name, [])
+
+    def is_number(self, name: str) -> bool:
+        """Whether a feature holds numbers wherever it is."""
+        return all(seen.kind in {"float", "int64"} for _, seen in self.seen(name))

@@ -25,6 +25,7 @@ WHOLE_RECORDS = 1_000_000
 
 _MOST_COLUMNS = 65_536
 _MOST_ODD = 5
+_FEWEST_CHANGES = 5
 _DTYPES = {"bytes": "bytes", "float": "float32", "int64": "int64"}
 
 
@@ -201,10 +202,14 @@ class _Gathered:
         return np.concatenate([values for _, values in parts])[order], numbers[order]
 
     def rising(self) -> dict[str, float]:
-        """Return how much of each single number is in rising order."""
+        """Return which fraction of its changes rises, for each single number."""
         found = {}
         for name, feature in self._features.items():
             values, _ = self.single(name)
-            if feature.dtype != "bytes" and len(values) > 2:
-                found[name] = float((np.diff(values) > 0).mean())
+            if feature.dtype == "bytes" or len(values) < 2:
+                continue
+            # records of one day are in order whatever stands between them
+            rises, falls = int((values[1:] > values[:-1]).sum()), int((values[1:] < values[:-1]).sum())
+            if rises + falls >= _FEWEST_CHANGES:
+                found[name] = rises / (rises + falls)
         return found

@@ -17,6 +17,7 @@ from anybatch.doctor import NotPython, lint_text
 from anybatch.doctor.codes import CODES
 from tests.doctor.articles import ARTICLES
 from tests.doctor.flawed_scripts import FLAWED
+from tests.doctor.sound_excerpts import EXCERPTS
 from tests.doctor.sound_scripts import SOUND
 
 MARK = re.compile(r"# (AB\d+) (error|warning|note)\s*$")
@@ -84,6 +85,11 @@ def test_every_code_of_the_linter_is_planted():
 @pytest.mark.parametrize("name", SOUND)
 def test_a_sound_script_raises_nothing_above_a_note(name):
     assert not above_note(lint_text(SOUND[name]))
+
+
+@pytest.mark.parametrize("name", EXCERPTS)
+def test_what_only_looks_like_a_trap_raises_nothing_above_a_note(name):
+    assert not above_note(lint_text(EXCERPTS[name]))
 
 
 def test_there_are_twenty_sound_scripts():

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from anybatch.doctor.lint.gradients import Gradient, beside_model, calls_in, gradients, names_in
+from anybatch.doctor.lint.keras_calls import reduction_of
 from anybatch.doctor.lint.script import Script
 from anybatch.doctor.lint.uses import Reading
 
@@ -94,9 +95,19 @@ def _adds(node: ast.AST) -> bool:
 def is_divided(script: Script, accumulation: Accumulation) -> bool:
     """Whether the loss, the gradients or their sum is scaled anywhere, or the loss is a sum by itself."""
     gradient = accumulation.gradient
-    if "reduce_sum" in ast.unparse(gradient.loss) or _scales(beside_model(gradient)):
+    if _is_sum(script, gradient.loss) or _scales(beside_model(gradient)):
         return True
     return not {accumulation.name, gradient.kept_as}.isdisjoint(script.once(_scaled, accumulation.scope))
+
+
+def _is_sum(script: Script, loss: ast.expr) -> bool:
+    """Whether a loss is a sum by itself, or a mean over the whole batch that it is a part of."""
+    for call in calls_in(loss):
+        if ast.unparse(call.func).endswith(("reduce_sum", "compute_average_loss")):
+            return True
+        if reduction_of(script, call.func) in {"sum", "none"}:
+            return True
+    return False
 
 
 def _scaled(scope: ast.AST) -> set[str]:
@@ -125,12 +136,13 @@ def every(accumulation: Accumulation, script: Script) -> ast.If | None:
     for above in script.above(accumulation.apply):
         if isinstance(above, ast.For):
             return None
-        if isinstance(above, ast.If) and _modulus(above.test) is not None:
+        if isinstance(above, ast.If) and modulus(above.test) is not None:
             return above
     return None
 
 
-def _modulus(test: ast.expr) -> ast.expr | None:
+def modulus(test: ast.expr) -> ast.expr | None:
+    """Return what a condition takes the rest by."""
     found = (
         one.right for one in ast.walk(test) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mod)
     )
@@ -140,9 +152,9 @@ def _modulus(test: ast.expr) -> ast.expr | None:
 def steps_of(accumulation: Accumulation, script: Script) -> str:
     """Return how many batches are summed up, as written."""
     condition = every(accumulation, script)
-    modulus = None if condition is None else _modulus(condition.test)
-    if modulus is not None:
-        return ast.unparse(modulus)
+    several = None if condition is None else modulus(condition.test)
+    if several is not None:
+        return ast.unparse(several)
     inner = accumulation.gradient.loops[-1].iter
     if isinstance(inner, ast.Call) and ast.unparse(inner.func) == "range" and len(inner.args) == 1:
         return ast.unparse(inner.args[0])

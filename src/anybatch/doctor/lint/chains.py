@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
-from anybatch.doctor.lint.script import Script
+from anybatch.doctor.lint.script import Script, functions_in
 from anybatch.doctor.lint.values import Pipeline, Source, Step, Value
 
 _POSITIONAL: dict[str, tuple[str, ...]] = {
@@ -29,6 +29,15 @@ _GIVE_DATASETS = {
     "concatenate",
     "enumerate",
     "epoch",
+    "assert_cardinality",
+    "bucket_by_sequence_length",
+    "group_by_window",
+    "ragged_batch",
+    "rejection_resample",
+    "scan",
+    "snapshot",
+    "take_while",
+    "unique",
     "ignore_errors",
     "limit_memory",
     "rebatch",
@@ -40,6 +49,8 @@ _OF_FILES = {"TFRecordDataset", "TextLineDataset", "FixedLengthRecordDataset", "
 # beyond that nobody reads a chain
 _MOST_STEPS = 200
 _PASS_ON = {"enumerate", "iter", "tqdm", "experimental_distribute_dataset", "zip"}
+LOOK_AT = {"cardinality", "get_single_element", "reduce", "save"}
+"""Methods that take elements and give no data set."""
 
 
 def source_of(script: Script, call: ast.Call, args: Sequence[Value]) -> Pipeline | None:
@@ -86,10 +97,17 @@ def extended(
     name = call.func.attr
     if name not in _GIVE_DATASETS:
         return None
+    if name == "apply" and not _is_of_tensorflow(call):
+        return None
     bound = dict(zip(_POSITIONAL.get(name, ()), args, strict=False)) | dict(given)
     if name == "apply" and "ignore_errors" in ast.unparse(call):
         name = "ignore_errors"
     return Pipeline(chain.source, (*chain.steps, Step(name, call, bound)))
+
+
+def _is_of_tensorflow(call: ast.Call) -> bool:
+    """Whether what is applied is made by tf.data itself, as `tf.data.experimental.unbatch()` is."""
+    return any(".data." in ast.unparse(one) for one in call.args) or "ignore_errors" in ast.unparse(call)
 
 
 def joined(before: Value, one: Value, other: Value) -> Value:
@@ -135,9 +153,14 @@ def reads_files(script: Script, chain: Pipeline) -> bool:
 
 
 def names_called(script: Script, function: ast.AST) -> Iterator[str]:
-    """Yield the full name of everything that a function calls."""
-    for node in ast.walk(function):
-        if isinstance(node, ast.Call):
-            name = script.dotted(node.func)
+    """Yield the full name of everything that a function calls, itself or by functions of the script."""
+    own = script.once(functions_in, script.tree)
+    open_, seen = [function], {function}
+    while open_:
+        for node in ast.walk(open_.pop()):
+            name = script.dotted(node.func) if isinstance(node, ast.Call) else ""
             if name:
                 yield name
+            if name in own and own[name] not in seen:
+                seen.add(own[name])
+                open_.append(own[name])

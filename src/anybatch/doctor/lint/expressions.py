@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Callable, Sequence
 
-from anybatch.doctor.lint import chains, keras_calls, numbers
+from anybatch.doctor.lint import chains, gradients, keras_calls, numbers
 from anybatch.doctor.lint.script import Script
 from anybatch.doctor.lint.uses import Fit, Ledger, Names, Purpose, Reading
 from anybatch.doctor.lint.values import Array, Known, Model, Pipeline, Value
@@ -11,7 +11,7 @@ from anybatch.doctor.lint.values import Array, Known, Model, Pipeline, Value
 _DEEPEST = 8
 _MOST_CALLS = 5000
 _USUAL_GENERATORS = {"rng", "generator"}
-_HELD_OUT_CALLS = {"evaluate", "predict", "test_on_batch", "plan", "diagnose"}
+_HELD_OUT_CALLS = {"adapt", "evaluate", "predict", "test_on_batch", "plan", "diagnose"}
 _LOOKING_CALLS = {"list", "next", "print"}
 
 
@@ -27,6 +27,7 @@ class Expressions:
         self._walk = walk
         self._open: list[ast.FunctionDef] = []
         self._calls = 0
+        self._attributes: dict[tuple[ast.AST | None, str], Value] = {}
 
     def value(self, node: ast.expr | None, names: Names) -> Value:
         """Return what an expression stands for."""
@@ -56,6 +57,8 @@ class Expressions:
                 return self._subscript(node, names)
             case ast.Call():
                 return self._call(node, names)
+            case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+                return self._comprehension(node, names)
             case ast.NamedExpr(target=target, value=value):
                 found = self.value(value, names)
                 self.bind(target, found, names)
@@ -65,6 +68,22 @@ class Expressions:
                 self.value(child, names)
         return None
 
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, names: Names
+    ) -> Value:
+        inner = dict(names)
+        for part in node.generators:
+            found = self.value(part.iter, inner)
+            trains = any("train" in self._last_name(call) for call in gradients.calls_in(node))
+            self.ledger.take(found, Purpose.TRAINING if trains else Purpose.LOOKING)
+            inner |= dict.fromkeys(gradients.names_in(part.target))
+        for made in (node.key, node.value) if isinstance(node, ast.DictComp) else (node.elt,):
+            self.value(made, inner)
+        return None
+
+    def _last_name(self, call: ast.Call) -> str:
+        return call.func.attr if isinstance(call.func, ast.Attribute) else self._script.dotted(call.func)
+
     def lookup(self, name: str, names: Names) -> Value:
         """Return what a name stands for here, or in the module."""
         return names[name] if name in names else self.module.get(name)
@@ -73,11 +92,22 @@ class Expressions:
         """Give a value to a name, or its parts to several."""
         if isinstance(target, ast.Name):
             names[target.id] = self._named(target.id, value)
+        elif isinstance(target, ast.Attribute):
+            self._attributes[self._place(target)] = self._named(target.attr, value)
+            if isinstance(value, Pipeline) and target.attr in self._script.once(
+                _mixed_later, self._script.tree
+            ):
+                self.ledger.leave(value)
         elif isinstance(target, ast.Tuple | ast.List):
             fits = isinstance(value, tuple) and len(value) == len(target.elts)
             parts = value if isinstance(value, tuple) and fits else (None,) * len(target.elts)
             for one, part in zip(target.elts, parts, strict=True):
                 self.bind(one, part, names)
+
+    def _place(self, node: ast.Attribute) -> tuple[ast.AST | None, str]:
+        """Return what an attribute is kept under: its text, within its class."""
+        inside = (one for one in self._script.above(node) if isinstance(one, ast.ClassDef))
+        return next(inside, None), ast.unparse(node)
 
     def _named(self, name: str, value: Value) -> Value:
         if isinstance(value, Pipeline):
@@ -94,6 +124,9 @@ class Expressions:
             return Known(-1)
         if full.startswith(("numpy.", "tensorflow.")):
             return Known(node.attr)
+        kept = self._attributes.get(self._place(node)) if self._attributes else None
+        if isinstance(kept, Pipeline):
+            return kept
         inner = self.value(node.value, names)
         return inner if node.attr in {"shape", "T"} and isinstance(inner, Array) else None
 
@@ -110,10 +143,7 @@ class Expressions:
         args = [self.value(arg, names) for arg in node.args]
         given = {one.arg: self.value(one.value, names) for one in node.keywords if one.arg}
         if isinstance(held, Pipeline):
-            chain = chains.extended(held, node, args, given)
-            if chain is not None:
-                self.ledger.make(chain, held)
-            return chain
+            return self._method(held, node, args, given)
         if isinstance(held, Array) and isinstance(node.func, ast.Attribute):
             return numbers.array_method(held, node.func.attr, args)
         function = self.lookup(node.func.id, names) if isinstance(node.func, ast.Name) else None
@@ -121,6 +151,24 @@ class Expressions:
             return self.call(function, args, given)
         self._note_use(node, args, given)
         return self._from_outside(node, args, given)
+
+    def _method(self, held: Pipeline, node: ast.Call, args: Sequence[Value], given: Names) -> Value:
+        """Return what a method of a chain gives."""
+        assert isinstance(node.func, ast.Attribute)  # noqa: S101 - a method is called
+        name, first = node.func.attr, args[0] if args else None
+        if name == "as_numpy_iterator":
+            return held
+        if name == "apply" and isinstance(first, ast.FunctionDef):
+            self.ledger.leave(held)
+            return self.call(first, [held], {})
+        chain = chains.extended(held, node, args, given)
+        if chain is not None:
+            self.ledger.make(chain, held)
+        elif name in chains.LOOK_AT:
+            self.ledger.take(held, Purpose.LOOKING, node)
+        else:
+            self.ledger.leave(held)
+        return chain
 
     def call(self, function: ast.FunctionDef, args: Sequence[Value], given: Names) -> Value:
         """Read a function's body with these arguments; return what it returns."""
@@ -180,3 +228,10 @@ class Expressions:
         parent = self._script.parents.get(node)
         kept_as = ast.unparse(parent.targets[0]) if isinstance(parent, ast.Assign) else ""
         self.reading.fits.append(Fit(node, ast.unparse(owner) if owner else "", kept_as, x, batch))
+
+
+def _mixed_later(tree: ast.AST) -> set[str]:
+    """Return the attributes that are shuffled wherever, as `data.train.shuffle(...)` does."""
+    methods = (one.func for one in gradients.calls_in(tree) if isinstance(one.func, ast.Attribute))
+    mixed = (one.value for one in methods if one.attr == "shuffle")
+    return {one.attr for one in mixed if isinstance(one, ast.Attribute)}

@@ -2,7 +2,7 @@
 
 import ast
 
-from anybatch.doctor.lint.script import Script
+from anybatch.doctor.lint.script import Script, calls_kept
 from anybatch.doctor.lint.values import Model
 
 ACT_DIFFERENTLY = {
@@ -34,6 +34,16 @@ def model_of(script: Script, call: ast.Call) -> Model | None:
     if last == "Sequential":
         return _sequential(script, call)
     return Model() if last == "Model" or name.startswith("keras.applications.") else None
+
+
+def reduction_of(script: Script, function: ast.expr) -> str:
+    """Return the `reduction` that a loss object was made with, in small letters, or ""."""
+    kept = script.once(calls_kept, script.tree)
+    made = function if isinstance(function, ast.Call) else kept.get(ast.unparse(function))
+    if made is None or not script.dotted(made.func).startswith("keras.losses."):
+        return ""
+    given = {one.arg: ast.unparse(one.value).strip("'\"").lower() for one in made.keywords}
+    return given.get("reduction", "").rsplit(".", 1)[-1]
 
 
 def _sequential(script: Script, call: ast.Call) -> Model:

@@ -139,9 +139,18 @@ def indexed(array: Array, index: ast.expr, at: Value) -> Value:
         rows = None if array.shape is None else (at.rows, *array.shape[1:])
         return replace(array, name="", shape=rows, order=at.order)
     if isinstance(index, ast.Tuple) and array.shape is not None:
+        if any(map(_adds_dimension, index.elts)):
+            return replace(array, name="", shape=None)
         kept = [dim for dim, one in zip(array.shape, index.elts, strict=False) if isinstance(one, ast.Slice)]
         return replace(array, name="", shape=(*kept, *array.shape[len(index.elts) :]))
     return None
+
+
+def _adds_dimension(index: ast.expr) -> bool:
+    """Whether an index is `None`, `np.newaxis` or the `...` that goes with it."""
+    if isinstance(index, ast.Constant):
+        return index.value is None or index.value is Ellipsis
+    return isinstance(index, ast.Attribute) and index.attr == "newaxis"
 
 
 def length_of(value: Value) -> Value:

@@ -100,6 +100,25 @@ class Script:
         return next((name for name, full in self.aliases.items() if full == module), usual)
 
 
+def functions_in(tree: ast.AST) -> dict[str, ast.FunctionDef]:
+    """Return the functions of a piece of code by name."""
+    return {one.name: one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
+
+
+def classes_in(tree: ast.AST) -> dict[str, ast.ClassDef]:
+    """Return the classes of a piece of code by name."""
+    return {one.name: one for one in ast.walk(tree) if isinstance(one, ast.ClassDef)}
+
+
+def calls_kept(tree: ast.AST) -> dict[str, ast.Call]:
+    """Return the calls that names are first given the results of."""
+    made: dict[str, ast.expr] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            made.setdefault(ast.unparse(node.targets[0]), node.value)
+    return {name: value for name, value in made.items() if isinstance(value, ast.Call)}
+
+
 def read_script(path: str | os.PathLike[str]) -> Script:
     """Return a script read from a file."""
     file = os.fspath(path)

@@ -103,6 +103,10 @@ class Ledger:
             for one in value:
                 self.take(one, purpose, call)
 
+    def leave(self, chain: Pipeline) -> None:
+        """Note that somebody goes on with a chain in a way that cannot be followed."""
+        self._gone_on_with.add(id(chain))
+
     def close(self) -> None:
         """Note the chains that nobody took from or went on with."""
         for chain in self._made:

@@ -5,7 +5,14 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from anybatch.doctor.findings import Finding
-from anybatch.doctor.lint.accumulations import Accumulation, accumulations, every, is_divided, steps_of
+from anybatch.doctor.lint.accumulations import (
+    Accumulation,
+    accumulations,
+    every,
+    is_divided,
+    modulus,
+    steps_of,
+)
 from anybatch.doctor.lint.algebra import Polynomial, factor_of, number, polynomial
 from anybatch.doctor.lint.edits import Edit, end_of, inserted, patch, replaced, starts_its_line
 from anybatch.doctor.lint.found import ERROR, NOTE, WARNING, found
@@ -56,11 +63,7 @@ def _overlaps(one: ast.Subscript, outer: ast.For, inner: ast.For, names: Names) 
     by_outer, by_inner = factor_of(_target(outer), starts), factor_of(_target(inner), starts)
     if not by_outer or not by_inner:
         return False
-    known = {
-        name: value.value
-        for name, value in names.items()
-        if isinstance(value, Known) and type(value.value) is int
-    }
+    known = _numbers(names)
     assert isinstance(inner.iter, ast.Call)  # noqa: S101 - it counts up
     steps = polynomial(inner.iter.args[0])
     widths = number(by_outer, known), number(by_inner, known), number(steps, known) if steps else None
@@ -68,6 +71,21 @@ def _overlaps(one: ast.Subscript, outer: ast.For, inner: ast.For, names: Names) 
         return by_outer == by_inner
     across, along, times = (width or 0 for width in widths)
     return across < along * times
+
+
+def _numbers(names: Names) -> dict[str, int]:
+    return {
+        name: value.value
+        for name, value in names.items()
+        if isinstance(value, Known) and type(value.value) is int
+    }
+
+
+def _divides(whole: ast.expr, part: ast.expr, names: Names) -> bool:
+    """Whether one number is surely a multiple of the other."""
+    known = _numbers(names)
+    counted, parts = (None if one is None else number(one, known) for one in map(polynomial, (whole, part)))
+    return counted is not None and bool(parts) and counted % (parts or 1) == 0
 
 
 def _starts(one: ast.Subscript) -> Polynomial | None:
@@ -145,7 +163,7 @@ def leftovers(reading: Reading) -> Iterator[Finding]:
         if condition is not None:
             yield from _left_in_sum(reading.script, one, condition)
         elif len(one.gradient.loops) > 1:
-            yield from _left_in_data(one.gradient.loops[-2])
+            yield from _left_in_data(one.gradient.loops[-2], one.gradient.tape.names)
 
 
 def _left_in_sum(script: Script, one: Accumulation, condition: ast.If) -> Iterator[Finding]:
@@ -153,6 +171,8 @@ def _left_in_sum(script: Script, one: Accumulation, condition: ast.If) -> Iterat
     if any(isinstance(node, ast.BoolOp) for node in ast.walk(condition.test)) or _applied_after(
         script, one, loop
     ):
+        return
+    if _ends_with_update(loop, condition, one.gradient.tape.names):
         return
     steps = steps_of(one, script)
     indent = _indent(script, loop)
@@ -165,6 +185,13 @@ def _left_in_sum(script: Script, one: Accumulation, condition: ast.If) -> Iterat
         evidence=f"the update runs only if `{ast.unparse(condition.test)}`, and none follows the loop",
         fix=patch(script, [inserted(end_of(loop), rest)]),
     )
+
+
+def _ends_with_update(loop: ast.For, condition: ast.If, names: Names) -> bool:
+    """Whether a loop counts up to a multiple of the batches that one update takes."""
+    steps = modulus(condition.test)
+    counted = loop.iter.args[0] if _counts_up(loop) and isinstance(loop.iter, ast.Call) else None
+    return steps is not None and counted is not None and _divides(counted, steps, names)
 
 
 def _update(condition: ast.If, one: Accumulation, indent: str) -> str:
@@ -196,9 +223,11 @@ def _bodies(node: ast.AST) -> list[list[ast.stmt]]:
     ]
 
 
-def _left_in_data(outer: ast.For) -> Iterator[Finding]:
+def _left_in_data(outer: ast.For, names: Names) -> Iterator[Finding]:
     times = outer.iter.args[0] if _counts_up(outer) and isinstance(outer.iter, ast.Call) else None
     if not isinstance(times, ast.BinOp) or not isinstance(times.op, ast.FloorDiv):
+        return
+    if _divides(times.left, times.right, names):
         return
     rounded_up = ast.UnaryOp(
         ast.USub(), ast.BinOp(ast.UnaryOp(ast.USub(), times.left), times.op, times.right)
@@ -217,7 +246,8 @@ def _left_in_data(outer: ast.For) -> Iterator[Finding]:
 def slices_in_stored_order(reading: Reading) -> Iterator[Finding]:
     """AB601 in a loop over slices."""
     called = {
-        call.func.attr for call in calls_in(reading.script.tree) if isinstance(call.func, ast.Attribute)
+        getattr(call.func, "attr", reading.script.dotted(call.func)).rsplit(".", 1)[-1]
+        for call in calls_in(reading.script.tree)
     }
     if called & set(_MIXES):
         return

@@ -7,7 +7,7 @@ from anybatch.doctor.findings import Finding
 from anybatch.doctor.lint.edits import Patch, patch, replaced
 from anybatch.doctor.lint.found import ERROR, WARNING, found
 from anybatch.doctor.lint.gradients import calls_in
-from anybatch.doctor.lint.script import Script
+from anybatch.doctor.lint.script import Script, calls_kept, functions_in
 from anybatch.doctor.lint.uses import Reading
 
 _TRAINS = {"fit", "train_on_batch", "apply_gradients", "GradientTape", "train_step"}
@@ -62,7 +62,9 @@ def _problem(script: Script, attempt: ast.Try, handler: ast.ExceptHandler, name:
         return (
             f"there is no `{name.replace('tensorflow', 'tf', 1)}`: naming it raises an AttributeError instead"
         )
-    if name.endswith(".OutOfRangeError") and (_trains(script, attempt.body) or _is_about_memory(handler)):
+    if name.endswith(".OutOfRangeError") and (
+        _is_about_memory(handler) or (_trains(script, attempt.body) and not _ends_loop(attempt, handler))
+    ):
         return "OutOfRangeError is the end of the data; running out of memory never raises it"
     others = {one for other in attempt.handlers for one in _caught(script, other)}
     if (
@@ -72,6 +74,12 @@ def _problem(script: Script, attempt: ast.Try, handler: ast.ExceptHandler, name:
     ):
         return "MemoryError is Python's; TensorFlow raises ResourceExhaustedError when it runs out of memory"
     return None
+
+
+def _ends_loop(attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
+    """Whether a handler ends a loop or a function, or what is tried takes from an iterator."""
+    leaves = (one for node in handler.body for one in ast.walk(node))
+    return any(isinstance(one, ast.Break | ast.Return) for one in leaves) or "next" in _called(attempt.body)
 
 
 def _is_about_memory(handler: ast.ExceptHandler) -> bool:
@@ -101,14 +109,22 @@ def _called(nodes: list[ast.stmt]) -> set[str]:
 
 def _trains(script: Script, body: list[ast.stmt]) -> bool:
     """Whether statements train, themselves or by a function of the script."""
-    called = _called(body)
-    functions = script.once(_functions, script.tree)
-    inner = set().union(*(_called(functions[name].body) for name in called if name in functions))
-    return bool((called | inner) & _TRAINS)
+    functions = script.once(functions_in, script.tree)
+    inner = [functions[name].body for name in _called(body) if name in functions]
+    return any(
+        _is_training(script, call) for part in (body, *inner) for node in part for call in calls_in(node)
+    )
 
 
-def _functions(tree: ast.AST) -> dict[str, ast.FunctionDef]:
-    return {one.name: one for one in ast.walk(tree) if isinstance(one, ast.FunctionDef)}
+def _is_training(script: Script, call: ast.Call) -> bool:
+    if ast.unparse(call.func).rsplit(".", 1)[-1] not in _TRAINS:
+        return False
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    made = owner if isinstance(owner, ast.Call) else None
+    if isinstance(owner, ast.Name):
+        made = script.once(calls_kept, script.tree).get(owner.id)
+    # what scikit-learn fits are mostly scalers and encoders
+    return made is None or not script.dotted(made.func).startswith("sklearn.")
 
 
 def everything_swallowed(reading: Reading) -> Iterator[Finding]:
@@ -134,7 +150,7 @@ def retry_inside(reading: Reading) -> Iterator[Finding]:
     for attempt, handler, caught in _handlers(reading.script):
         if not set(caught) & _EXHAUSTED:
             continue
-        again = _tried_again(attempt, handler)
+        again = _tried_again(reading.script, attempt, handler)
         if not again:
             continue
         yield found(
@@ -147,12 +163,30 @@ def retry_inside(reading: Reading) -> Iterator[Finding]:
         )
 
 
-def _tried_again(attempt: ast.Try, handler: ast.ExceptHandler) -> str:
-    both = _called(handler.body) & _called(attempt.body) - {"print", "format", "range", "len"}
+def _tried_again(script: Script, attempt: ast.Try, handler: ast.ExceptHandler) -> str:
+    around = getattr(script.scope(attempt), "name", "")
+    tried = {*_called(attempt.body), *([around] if _trains(script, attempt.body) else [])}
+    both = {name for name in _called(handler.body) & tried if _names_training(script, name)}
     if both:
         return f"`{min(both)}`"
-    loops = [one for node in handler.body for one in ast.walk(node) if isinstance(one, ast.For)]
-    return "a loop over the data" if loops else ""
+    gone_over = {ast.unparse(loop.iter) for loop in _loops(attempt.body)}
+    again = (_goes_on(script, loop) or ast.unparse(loop.iter) in gone_over for loop in _loops(handler.body))
+    return "a loop over the data" if any(again) else ""
+
+
+def _loops(body: list[ast.stmt]) -> list[ast.For]:
+    return [one for node in body for one in ast.walk(node) if isinstance(one, ast.For)]
+
+
+def _names_training(script: Script, name: str) -> bool:
+    function = script.once(functions_in, script.tree).get(name)
+    told = any(word in name.lower() for word in ("train", "fit", "step"))
+    return told or name in _TRAINS or (function is not None and _trains(script, function.body))
+
+
+def _goes_on(script: Script, loop: ast.For) -> bool:
+    """Whether a loop trains, itself or by something that is called so."""
+    return _trains(script, loop.body) or any(_names_training(script, name) for name in _called(loop.body))
 
 
 def smaller_batch(reading: Reading) -> Iterator[Finding]:
@@ -177,17 +211,21 @@ def smaller_batch(reading: Reading) -> Iterator[Finding]:
 def _reduces_batch(node: ast.AST) -> bool:
     match node:
         case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            return "batch" in name.lower() and _is_smaller(value)
+            return _is_batch(name) and _is_smaller(value)
         case ast.AugAssign(target=ast.Name(id=name), op=ast.FloorDiv() | ast.Div() | ast.Sub()):
-            return "batch" in name.lower()
+            return _is_batch(name)
         case ast.keyword(arg="batch_size", value=value):
             return _is_smaller(value)
     return False
 
 
+def _is_batch(name: str) -> bool:
+    return "batch" in name.lower() or name.lower() == "bs"
+
+
 def _is_smaller(value: ast.expr) -> bool:
     if isinstance(value, ast.Constant):
-        return isinstance(value.value, int)
+        return isinstance(value.value, int) and not isinstance(value.value, bool)
     return any(
         isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv | ast.Div) for one in ast.walk(value)
     )

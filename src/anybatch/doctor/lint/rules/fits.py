@@ -27,6 +27,8 @@ def trained_on(reading: Reading) -> Iterator[Finding]:
         same = fit.model == later.model and reading.script.scope(fit.call) is reading.script.scope(later.call)
         if not same or not _batches_differ(fit, later) or _in_handler(reading, later):
             continue
+        if _data_of(fit) != _data_of(later):
+            continue
         if _starts_anew(reading, fit, later):
             continue
         yield found(
@@ -44,6 +46,13 @@ def trained_on(reading: Reading) -> Iterator[Finding]:
 
 def _batches_differ(fit: Fit, later: Fit) -> bool:
     return isinstance(fit.batch, Known) and isinstance(later.batch, Known) and fit.batch != later.batch
+
+
+def _data_of(fit: Fit) -> str:
+    """Return what a fit trains on, as written."""
+    if isinstance(fit.x, Pipeline):
+        return ast.unparse(fit.x.source.call)
+    return ast.unparse(fit.call.args[0]) if fit.call.args else ""
 
 
 def _shown(fit: Fit) -> str:
@@ -79,11 +88,19 @@ def _line(node: ast.stmt) -> int:
 
 
 def _renews(node: ast.stmt, model: str) -> bool:
-    if isinstance(node, ast.Assign):
-        targets = [ast.unparse(target) for target in node.targets]
+    if isinstance(node, ast.Assign | ast.AnnAssign | ast.For):
+        targets = [ast.unparse(target) for target in _targets(node)]
         return model in targets or any(target.endswith(".trainable") for target in targets)
     called = node.value.func if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else None
     return isinstance(called, ast.Attribute) and called.attr in _STARTS_ANEW
+
+
+def _targets(node: ast.Assign | ast.AnnAssign | ast.For) -> list[ast.expr]:
+    """Return everything that a statement gives a value, the parts of tuples one by one."""
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [
+        part for one in targets for part in (one.elts if isinstance(one, ast.Tuple | ast.List) else [one])
+    ]
 
 
 def _trained_on_in_loops(reading: Reading) -> Iterator[Finding]:

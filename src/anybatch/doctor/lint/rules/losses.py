@@ -7,14 +7,25 @@ from collections.abc import Iterator
 from anybatch.doctor.findings import Finding
 from anybatch.doctor.lint.edits import Edit, argument_added, end_of, inserted, patch
 from anybatch.doctor.lint.found import ERROR, NOTE, WARNING, found
-from anybatch.doctor.lint.gradients import Gradient, beside_model, calls_in, gradients, model_of, names_in
-from anybatch.doctor.lint.keras_calls import ACT_DIFFERENTLY
-from anybatch.doctor.lint.script import Script
+from anybatch.doctor.lint.gradients import (
+    Gradient,
+    beside_model,
+    calls_in,
+    expanded,
+    gradients,
+    model_of,
+    names_in,
+)
+from anybatch.doctor.lint.keras_calls import ACT_DIFFERENTLY, reduction_of
+from anybatch.doctor.lint.script import Script, calls_kept, classes_in
 from anybatch.doctor.lint.uses import Reading
 from anybatch.doctor.lint.values import Array
 
 _LABELS = re.compile(r"(y|ys|labels?|targets?)(_.*)?")
-_PER_ELEMENT = ("tensorflow.square", "tensorflow.abs", "tensorflow.math.", "tensorflow.nn.")
+_ELEMENTWISE = {"abs", "exp", "log", "log1p", "pow", "softplus", "sqrt", "square", "squared_difference"}
+_REDUCES = {"compute_average_loss", "l2_loss", "mean", "moments", "norm", "size", "sum"}
+_SHORT_LOSSES = {"KLD", "MAE", "MAPE", "MSE", "MSLE"}
+_NO_LOSSES = {"deserialize", "get", "serialize"}
 # the others bring labels and predictions to one rank by themselves
 _DEMAND_ONE_RANK = {"binary_crossentropy", "binary_focal_crossentropy"}
 
@@ -23,6 +34,8 @@ def labels_forgotten(reading: Reading) -> Iterator[Finding]:
     """AB702: a loss made of predictions alone, with labels at hand."""
     for gradient in gradients(reading):
         if names_in(beside_model(gradient)) - set(reading.script.aliases) or not _calls_model(gradient):
+            continue
+        if _compares_outputs(gradient):
             continue
         labels = sorted(name for name in _labels_at_hand(gradient) if name not in names_in(gradient.loss))
         if not labels:
@@ -41,6 +54,11 @@ def labels_forgotten(reading: Reading) -> Iterator[Finding]:
 def _calls_model(gradient: Gradient) -> bool:
     body = ast.Module(gradient.tape.block.body, [])
     return any(ast.unparse(call.func) == gradient.model for call in calls_in(body))
+
+
+def _compares_outputs(gradient: Gradient) -> bool:
+    """Whether outputs are held against each other, as a critic's for what is real and what is not."""
+    return sum(ast.unparse(call.func) == gradient.model for call in calls_in(gradient.loss)) > 1
 
 
 def _labels_at_hand(gradient: Gradient) -> set[str]:
@@ -73,8 +91,18 @@ def ranks_differ(reading: Reading) -> Iterator[Finding]:
                 if call.args and isinstance(call.args[0], ast.Name)
                 else None
             )
+            if not _is_output(gradient, call):
+                continue
             if isinstance(labels, Array) and labels.shape is not None and len(labels.shape) == 1:
                 yield _rank_finding(reading, call)
+
+
+def _is_output(gradient: Gradient, loss: ast.Call) -> bool:
+    """Whether what labels are compared with is the model's output as it is."""
+    if len(loss.args) < 2:
+        return False
+    output = expanded(loss.args[1], gradient.tape.block)
+    return isinstance(output, ast.Call) and ast.unparse(output.func) == gradient.model
 
 
 def _rank_finding(reading: Reading, call: ast.Call) -> Finding:
@@ -108,39 +136,36 @@ def not_reduced(reading: Reading) -> Iterator[Finding]:
 
 
 def _is_per_record(script: Script, loss: ast.expr) -> bool:
+    """Whether a loss is surely one number per record or per element."""
     if isinstance(loss, ast.BinOp):
-        return _is_per_record(script, loss.left) or _is_per_record(script, loss.right)
+        sides = _is_per_record(script, loss.left) or _is_per_record(script, loss.right)
+        # what is divided by a sum over the batch is a mean once it is summed up
+        return sides and not (isinstance(loss.op, ast.Div) and _is_reduced(script, loss.right))
     if not isinstance(loss, ast.Call):
         return False
     name = script.dotted(loss.func)
     last = name.rsplit(".", 1)[-1]
-    if name.startswith("keras.losses."):
-        return last.islower()
-    if "reduce" in last or last in {"sum", "mean", "moments"}:
-        return False
-    return name.startswith(_PER_ELEMENT) or _reduces_nothing(script, loss.func)
+    if name.startswith("keras.losses.") and last not in _NO_LOSSES:
+        return last.islower() or last in _SHORT_LOSSES
+    if name.startswith("tensorflow.") and last in _ELEMENTWISE:
+        return any(calls_in(loss.args[0]) if loss.args else ()) and not _is_reduced(script, loss)
+    crossed = name.startswith("tensorflow.nn.") and "cross_entropy" in last
+    return crossed or reduction_of(script, loss.func) == "none"
 
 
-def _reduces_nothing(script: Script, function: ast.expr) -> bool:
-    """Whether a loss object was made with reduction="none"."""
-    made = (
-        function
-        if isinstance(function, ast.Call)
-        else script.once(_made, script.tree).get(ast.unparse(function))
-    )
-    if made is None or not script.dotted(made.func).startswith("keras.losses."):
-        return False
-    given = {one.arg: ast.unparse(one.value).strip("'\"").lower() for one in made.keywords}
-    return given.get("reduction", "").endswith("none")
-
-
-def _made(tree: ast.AST) -> dict[str, ast.Call]:
-    """Return the calls that names are first given the results of."""
-    made: dict[str, ast.expr] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign):
-            made.setdefault(ast.unparse(node.targets[0]), node.value)
-    return {name: value for name, value in made.items() if isinstance(value, ast.Call)}
+def _is_reduced(script: Script, value: ast.expr) -> bool:
+    """Whether an expression is surely one number, or has nothing to do with records."""
+    match value:
+        case ast.Constant():
+            return False
+        case ast.BinOp(left=left, right=right):
+            return _is_reduced(script, left) or _is_reduced(script, right)
+        case ast.Call(func=function, args=args):
+            last = script.dotted(function).rsplit(".", 1)[-1]
+            if last in _ELEMENTWISE:
+                return bool(args) and _is_reduced(script, args[0])
+            return "reduce" in last or last in _REDUCES
+    return False
 
 
 def _assignment(gradient: Gradient) -> ast.Assign | None:
@@ -167,7 +192,9 @@ def training_forgotten(reading: Reading) -> Iterator[Finding]:
         acting = None if layers is None else sorted(ACT_DIFFERENTLY.intersection(layers))
         for call in calls_in(ast.Module(gradient.tape.block.body, [])):
             given = {one.arg for one in call.keywords}
-            if ast.unparse(call.func) != gradient.model or given & {"training", None} or not call.args:
+            if ast.unparse(call.func) != gradient.model or given & {"training", None}:
+                continue
+            if len(call.args) != 1 or _takes_no_training(reading.script, gradient.model):
                 continue
             yield found(
                 "AB707",
@@ -177,6 +204,13 @@ def training_forgotten(reading: Reading) -> Iterator[Finding]:
                 evidence=_layers_shown(acting),
                 fix=patch(reading.script, [argument_added(reading.script, call, "training=True")]),
             )
+
+
+def _takes_no_training(script: Script, model: str) -> bool:
+    """Whether a model is of a class of the script that is no Keras model: it defines `__call__` itself."""
+    made = script.once(calls_kept, script.tree).get(model)
+    kind = script.once(classes_in, script.tree).get(ast.unparse(made.func)) if made else None
+    return kind is not None and any(getattr(one, "name", "") == "__call__" for one in kind.body)
 
 
 def _layers_shown(acting: list[str] | None) -> str:

@@ -1,5 +1,6 @@
 """The order in which records come: shuffled, how far, and how often."""
 
+import ast
 from collections.abc import Iterator
 from itertools import product
 
@@ -43,8 +44,14 @@ def _without_shuffle(reading: Reading, use: Use) -> Severity:
         return ERROR if use.purpose is Purpose.TRAINING else WARNING
     if orders == {Order.RANDOM}:
         return NOTE
+    if use.purpose is Purpose.UNKNOWN and use.call is not None and not _names_training(use.call):
+        return NOTE
     known = use.purpose is Purpose.TRAINING or reads_files(reading.script, use.chain)
     return WARNING if known else NOTE
+
+
+def _names_training(call: ast.Call) -> bool:
+    return any(word in ast.unparse(call.func).lower() for word in ("train", "fit", "learn"))
 
 
 def _order_shown(chain: Pipeline) -> str:
@@ -136,6 +143,8 @@ def take_after_repeat(reading: Reading) -> Iterator[Finding]:
         take, repeat = use.chain.first("take"), use.chain.first("repeat")
         if take is None or repeat is None or use.chain.position("take") < use.chain.position("repeat"):
             continue
+        if _counts_updates(use.chain, repeat):
+            continue
         yield found(
             "AB604",
             WARNING,
@@ -144,6 +153,15 @@ def take_after_repeat(reading: Reading) -> Iterator[Finding]:
             evidence=f"repeat at line {repeat.line}, take at line {take.line}",
             fix=patch(reading.script, moved(reading.script, take, before_step(reading.script, repeat))),
         )
+
+
+def _counts_updates(chain: Pipeline, repeat: Step) -> bool:
+    """Whether take counts batches of an endless stream: that is how a number of steps is trained."""
+    return _is_endless(repeat) and chain.position(*_BATCH) < chain.position("take")
+
+
+def _is_endless(repeat: Step) -> bool:
+    return repeat.given.get("count", Known(None)) in {Known(None), Known(-1)}
 
 
 def repeat_before_shuffle(reading: Reading) -> Iterator[Finding]:
@@ -198,10 +216,7 @@ def endless(reading: Reading) -> Iterator[Finding]:
         if repeat is None or use.call is None or use.purpose is not Purpose.TRAINING:
             continue
         given = {one.arg for one in use.call.keywords}
-        ends = use.chain.first("take") or repeat.given.get("count", Known(None)) not in {
-            Known(None),
-            Known(-1),
-        }
+        ends = use.chain.first("take") or not _is_endless(repeat)
         if ends or given & {"steps_per_epoch", None}:
             continue
         add = argument_added(reading.script, use.call, "steps_per_epoch=len(x_train) // batch_size")

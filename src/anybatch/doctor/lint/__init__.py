@@ -3,6 +3,7 @@
 import os
 
 from anybatch.doctor.findings import Finding, in_order
+from anybatch.doctor.lint.notebooks import is_notebook, read_notebook
 from anybatch.doctor.lint.reading import read_through
 from anybatch.doctor.lint.rules import RULES
 from anybatch.doctor.lint.script import NotPython, Script, parse, read_script
@@ -11,7 +12,9 @@ __all__ = ["NotPython", "lint", "lint_text"]
 
 
 def lint(path: str | os.PathLike[str]) -> list[Finding]:
-    """Return what is wrong with a training script, each with its line; the script is never run.
+    """Return what is wrong with a training script or notebook, each with its line; nothing of it is run.
+
+    Of a notebook the code cells are read one after the other; a line is that within its cell.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
@@ -19,6 +22,9 @@ def lint(path: str | os.PathLike[str]) -> list[Finding]:
     ...     [(one.line, one.code, one.fix) for one in lint(script.name)][0]
     (1, 'AB602', 'ds = tf.data.TFRecordDataset(files).shuffle(100).batch(8)')
     """
+    if is_notebook(path):
+        notebook = read_notebook(path)
+        return [notebook.placed(one) for one in _judged(parse(notebook.text, os.fspath(path)))]
     return _judged(read_script(path))
 
 

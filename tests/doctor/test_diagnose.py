@@ -173,6 +173,30 @@ def test_a_clean_sample_stays_clean(tmp_path, monkeypatch):
     assert found.facts.sample.records < 4000
 
 
+@pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])
+def test_a_sample_of_compressed_data_is_not_its_head(tmp_path, monkeypatch, compression):
+    monkeypatch.setattr("anybatch.doctor.measure.sample.SAMPLE_RECORDS", 2000)
+    rng = np.random.default_rng(0)
+    records = [{"x": rng.normal(size=2), "label": n // 10_000} for n in range(20_000)]
+    paths = ab.write(tmp_path / "a.tfrecord", records, compression=compression)
+    found = diagnose(paths, everything=False, batch_size=64)
+    assert not of_code(found, "AB209")
+    assert of_code(found, "AB301")
+    assert found.facts.sample.label.counts == pytest.approx([1000, 1000], abs=130)
+
+
+def test_as_many_names_as_records_are_one_finding_and_bounded(tmp_path):
+    records = [{"x": n / 7, f"user_{n % 1500}": 1.0, "label": n % 2} for n in range(3000)]
+    found = diagnose(ab.write(tmp_path / "a.tfrecord", records))
+    (names,) = of_code(found, "AB201")
+    assert "1,502 names in 3,000 records" in names.evidence
+    constant = of_code(found, "AB205")
+    assert len(constant) == 21
+    assert constant[-1].what.startswith("and 1,480 more of AB205")
+    assert len(found.facts.sample.lengths) <= 1001
+    assert found.facts.sample.label is not None
+
+
 def test_nothing_but_indexes_is_left_beside_the_data(tmp_path):
     paths = pictures().write(tmp_path)
     diagnose(paths)

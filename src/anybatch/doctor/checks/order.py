@@ -1,17 +1,16 @@
 """Order: data sorted or clustered by label or by time, and what a shuffle buffer makes of it."""
 
-import re
 from collections.abc import Iterator
 
 from anybatch.doctor.findings import Finding, Severity
 from anybatch.doctor.measure import Asked, Facts
+from anybatch.doctor.measure.sample import TIME
 from anybatch.doctor.mixing import Mix, buffered_mix, classes_per_batch, smallest_buffer, stored_mix
 from anybatch.units import size
 
 USUAL_BATCH = 32
 """Keras' own."""
 
-_TIME = re.compile(r"(^|[_/.])(time|timestamp|date|datetime|created|year|day)([_/.]|$)", re.IGNORECASE)
 _SORTED = 0.9
 _ENOUGH = 20
 
@@ -76,7 +75,7 @@ def buffer_too_small(facts: Facts, asked: Asked) -> Iterator[Finding]:
 def by_time(facts: Facts, _: Asked) -> Iterator[Finding]:
     """AB303: records in the order in which they happened."""
     for name, rising in facts.sample.rising.items():
-        if not _TIME.search(name) or facts.sample.records < _ENOUGH:
+        if not TIME.search(name) or facts.sample.records < _ENOUGH:
             continue
         if max(rising, 1 - rising) < _SORTED:
             continue

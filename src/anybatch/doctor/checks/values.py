@@ -18,11 +18,24 @@ _RARE = 50
 _SOMEWHAT_RARE = 10
 _FEW = 0.01
 _MOST_WRITTEN = 32
+_MANY_NAMES = 1000
+_ALL_COUNTED = 10_000
+"""More names than these no survey counts."""
 _DTYPES = {"float": "float32", "int64": "int64"}
 
 
 def missing(facts: Facts, _: Asked) -> Iterator[Finding]:
     """AB201: a feature that some records of a shard have and others do not."""
+    names, looked = len(facts.names), sum(shard.examples for shard in facts.good)
+    if names > _MANY_NAMES and names >= min(looked / 2, _ALL_COUNTED):
+        yield Finding(
+            "AB201",
+            ERROR,
+            "nearly every record has feature names of its own: values, such as ids, were written as names",
+            f"{names:,} names in {looked:,} records looked at, such as {', '.join(facts.names[:3])}",
+            "# write the records again, with the id as a value: {'user': b'u17', 'clicks': 3.0}",
+        )
+        return
     for name in facts.names:
         held = facts.seen(name)
         lacking = [
@@ -134,18 +147,18 @@ def not_finite(facts: Facts, _: Asked) -> Iterator[Finding]:
 
 def constant(facts: Facts, _: Asked) -> Iterator[Finding]:
     """AB205: a feature that says nothing."""
-    looked = sum(shard.examples for shard in facts.good)
     for name in facts.names:
         held = [seen for _, seen in facts.seen(name)]
         ranges = [seen.floats or seen.ints for seen in held]
         ends = {end for one in ranges if one is not None for end in one}
-        if len(ends) != 1 or None in ranges or looked < 2 or name == facts.label:
+        having = sum(seen.present for seen in held)
+        if len(ends) != 1 or None in ranges or having < 2 or name == facts.label:
             continue
         yield Finding(
             "AB205",
             WARNING if held[0].floats else NOTE,
             f"feature `{name}` has one value everywhere",
-            f"{_exactly(ends.pop())} in all {looked:,} records looked at",
+            f"{_exactly(ends.pop())} in all {having:,} records looked at that have it",
             f"del features[{name!r}]  # it can teach the model nothing",
         )
 

@@ -1,5 +1,6 @@
 """Read the values of some records: all of a small data set, blocks spread over a large one."""
 
+import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -24,6 +25,15 @@ WHOLE_RECORDS = 1_000_000
 """Up to these, the values of all records are kept for a moment: a few hundred bytes each."""
 
 _MOST_COLUMNS = 65_536
+_MOST_NAMES = 1000
+_FEWEST_NAMES = 50
+_MOST_CELLS = 1 << 26
+"""Names times records: four bytes are kept for each."""
+
+_INT32 = np.iinfo(np.int32).max
+TIME = re.compile(r"(^|[_/.])(time|timestamp|date|datetime|created|year|day)([_/.]|$)", re.IGNORECASE)
+"""What features are called that say when something was."""
+
 _MOST_ODD = 5
 _FEWEST_CHANGES = 5
 _DTYPES = {"bytes": "bytes", "float": "float32", "int64": "int64"}
@@ -65,8 +75,11 @@ class _Sample:
         """Yield record numbers and columns: in the order of the files, or by blocks in random order."""
         records = RecordSet(self._shards, features, "skip")
         left = self._take
-        if left >= self._starts[-1] or any(shard.compression for shard in self._shards):
+        if left >= self._starts[-1]:
             native = records.native_in_file_order(_ROWS)
+        elif any(shard.compression for shard in self._shards):
+            # nothing in a compressed file can be gone to: all of it is read, and blocks are kept
+            native = _one_in(-(-self._starts[-1] // left), records.native_in_file_order(SAMPLE_BLOCK))
         else:
             blocks = ("window", [0, 0, SAMPLE_BLOCK, 1])
             native = records.native_ordered(_ROWS, [blocks, ("take", [left])])
@@ -97,8 +110,9 @@ class _Sample:
 
     def values(self, facts: SampleFacts, label: str | None) -> SampleFacts:
         """Return the same with what the values show."""
-        features = _readable_features(self._facts)
-        gathered = _Gathered(features)
+        most = min(_MOST_NAMES, max(_FEWEST_NAMES, _MOST_CELLS // max(1, facts.records)))
+        features = _readable_features(self._facts, most, label)
+        gathered = _Gathered(features, label)
         if features:
             for numbers, columns in self._batches(features):
                 gathered.add(numbers, columns)
@@ -111,19 +125,39 @@ class _Sample:
             label=label_facts(label, *gathered.single(label)) if label in features and label else None,
         )
 
-    def _lengths(self, lengths: NDArray[np.int64], gathered: "_Gathered") -> LengthFacts:
+    def _lengths(self, lengths: NDArray[np.int32], gathered: "_Gathered") -> LengthFacts:
         counts = Counter(lengths.tolist())
         usual = LengthFacts(counts, ()).usual if counts else 0
         odd = gathered.numbers[np.flatnonzero(lengths != usual)[:_MOST_ODD]]
         return LengthFacts(counts, tuple(map(self.place, odd.tolist())))
 
 
-def _readable_features(shards: Sequence[ShardFacts]) -> dict[str, Ragged]:
-    """Return the features that have one kind everywhere; as lists of any length nothing about them fails."""
+def _one_in(several: int, batches: Iterator[Any]) -> Generator[Any, None, None]:
+    """Yield one of every so many batches, drawn at random, and the same ones every time."""
+    rng = np.random.default_rng(0)
+    with closing(cast(Generator[Any, None, None], batches)):
+        chosen = 0
+        for at, batch in enumerate(batches):
+            if at % several == 0:
+                chosen = at + int(rng.integers(several))
+            if at == chosen:
+                yield batch
+
+
+def _readable_features(shards: Sequence[ShardFacts], most: int, label: str | None) -> dict[str, Ragged]:
+    """Return the features that have one kind everywhere; as lists of any length nothing about them fails.
+
+    Of more than `most` it is those that most records have, and the label.
+    """
     kinds: dict[str, set[str]] = {}
+    present: Counter[str] = Counter()
     for shard in shards:
         for seen in shard.seen:
             kinds.setdefault(seen.name, set()).add("list" if seen.in_lists else seen.kind)
+            present[seen.name] += seen.present
+    if len(kinds) > most:
+        kept = {name for name, _ in present.most_common(most)} | {label}
+        kinds = {name: found for name, found in kinds.items() if name in kept}
     return {
         name: Ragged(_DTYPES[kind])
         for name, (kind, *others) in (
@@ -136,15 +170,16 @@ def _readable_features(shards: Sequence[ShardFacts]) -> dict[str, Ragged]:
 class _Gathered:
     """Values of a sample, as far as they are kept: lengths, magnitudes, and single numbers."""
 
-    def __init__(self, features: Mapping[str, Ragged]) -> None:
+    def __init__(self, features: Mapping[str, Ragged], label: str | None) -> None:
         self.numbers: NDArray[np.int64] = np.empty(0, np.int64)
-        self.lengths: dict[str, NDArray[np.int64]] = {}
+        self.lengths: dict[str, NDArray[np.int32]] = {}
         self.largest: dict[str, NDArray[np.float64]] = {}
         self._features = features
         self._numbers: list[NDArray[np.int64]] = []
-        self._lengths: dict[str, list[NDArray[np.int64]]] = {name: [] for name in features}
+        self._lengths: dict[str, list[NDArray[np.int32]]] = {name: [] for name in features}
+        # of the others nobody asks for the order
         self._singles: dict[str, list[tuple[NDArray[np.int64], NDArray[Any]]]] = {
-            name: [] for name in features
+            name: [] for name in features if name == label or TIME.search(name)
         }
 
     def add(self, numbers: NDArray[np.int64], columns: Mapping[str, RaggedColumn]) -> None:
@@ -159,18 +194,19 @@ class _Gathered:
     def _add_bytes(self, name: str, column: RaggedColumn, numbers: NDArray[np.int64]) -> None:
         inner: Any = column.values
         sizes = inner.offsets[column.offsets[1:]] - inner.offsets[column.offsets[:-1]]
-        self._lengths[name].append(sizes)
+        self._lengths[name].append(np.minimum(sizes, _INT32).astype(np.int32))
         single = np.diff(column.offsets) == 1
-        if sizes.max(initial=0) <= _SHORT_BYTES:
+        if name in self._singles and sizes.max(initial=0) <= _SHORT_BYTES:
             values = np.array(inner.to_list(), dtype=object)[column.offsets[:-1][single]]
             self._singles[name].append((numbers[single], values))
 
     def _add_numbers(self, name: str, column: RaggedColumn, numbers: NDArray[np.int64]) -> None:
         values: Any = column.values
         lengths = np.diff(column.offsets)
-        self._lengths[name].append(lengths)
-        single = lengths == 1
-        self._singles[name].append((numbers[single], values[column.offsets[:-1][single]]))
+        self._lengths[name].append(lengths.astype(np.int32))
+        if name in self._singles:
+            single = lengths == 1
+            self._singles[name].append((numbers[single], values[column.offsets[:-1][single]]))
         # a record of another length is a finding of its own, and hides nothing about the others
         usual = int(np.bincount(lengths).argmax()) if lengths.size else 0
         if 0 < usual <= _MOST_COLUMNS:
@@ -202,11 +238,11 @@ class _Gathered:
         return np.concatenate([values for _, values in parts])[order], numbers[order]
 
     def rising(self) -> dict[str, float]:
-        """Return which fraction of its changes rises, for each single number."""
+        """Return which fraction of its changes rises, for each single number that is a time or the label."""
         found = {}
-        for name, feature in self._features.items():
+        for name in self._singles:
             values, _ = self.single(name)
-            if feature.dtype == "bytes" or len(values) < 2:
+            if self._features[name].dtype == "bytes" or len(values) < 2:
                 continue
             # records of one day are in order whatever stands between them
             rises, falls = int((values[1:] > values[:-1]).sum()), int((values[1:] < values[:-1]).sum())

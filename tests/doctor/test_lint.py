@@ -229,3 +229,71 @@ def test_a_long_script_takes_seconds(part):
     lint_text(text + "model.fit(ds.batch(3))\n")
     # one to three seconds on an idle core; what grows with the square takes minutes
     assert process_time() - started < 20
+
+
+ALSO_FOUND = {
+    "a chain kept as an attribute": """import tensorflow as tf
+class Stored:
+    def __init__(self, files):
+        self.ds = tf.data.TFRecordDataset(files)
+        self.ds = self.ds.map(p, num_parallel_calls=8)
+        self.ds = self.ds.batch(32).prefetch(2)  # AB601 warning
+model.fit(Stored(files).ds)
+""",
+    "elements taken by next": """import tensorflow as tf
+ds = tf.data.TFRecordDataset(files).batch(32).map(p, num_parallel_calls=8).prefetch(2)  # AB601 warning
+it = iter(ds)
+for step in range(1000):
+    x, y = next(it)
+    train_step(x, y)
+""",
+    "a class under another name": """import tensorflow as tf
+Dataset = tf.data.Dataset
+ds = Dataset.from_tensor_slices((x, y)).batch(32).shuffle(100).prefetch(1)  # AB602 warning
+model.fit(ds)
+""",
+    "TensorFlow 1 by its new name": """import tensorflow.compat.v1 as tf
+ds = tf.data.TFRecordDataset(files).batch(32).prefetch(1)  # AB601 warning
+model.fit(ds)
+""",
+    "a random function of a function": """import tensorflow as tf
+def aug(i): return tf.image.random_flip_left_right(i)
+def prep(x, y): return aug(x), y
+ds = tf.data.TFRecordDataset(f).map(p, num_parallel_calls=8).map(prep, num_parallel_calls=8)
+ds = ds.cache("c")  # AB611 warning
+model.fit(ds.shuffle(1000).batch(3).prefetch(1))
+""",
+    "a retry by recursion": """import tensorflow as tf
+def train(bs):
+    try:
+        model.fit(x, y, batch_size=bs)
+    except tf.errors.ResourceExhaustedError:  # AB803 warning
+        train(bs // 2)
+""",
+    "a batch with a short name": """import tensorflow as tf
+while not done:
+    try:
+        model.fit(x, y, batch_size=bs)
+        done = True
+    except tf.errors.ResourceExhaustedError:  # AB804 warning
+        bs //= 2
+""",
+    "a loss with a short name": """import tensorflow as tf
+for x, y in ds:
+    with tf.GradientTape() as tape:
+        loss = tf.keras.losses.MSE(y, model(x, training=True))  # AB706 warning
+    g = tape.gradient(loss, model.trainable_variables)
+""",
+    "a count repeated, then taken": """import tensorflow as tf
+ds = tf.data.TFRecordDataset(files).shuffle(100).repeat(3)
+ds = ds.batch(3).take(500).prefetch(1)  # AB604 warning
+model.fit(ds)
+""",
+}
+
+
+@pytest.mark.parametrize("name", ALSO_FOUND)
+def test_a_trap_written_otherwise_is_found_alone(name):
+    script = ALSO_FOUND[name]
+    assert planted(script) in placed(lint_text(script))
+    assert above_note(lint_text(script)) == {planted(script)[1]}

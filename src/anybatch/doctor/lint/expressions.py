@@ -12,19 +12,25 @@ _DEEPEST = 8
 _MOST_CALLS = 5000
 _USUAL_GENERATORS = {"rng", "generator"}
 _HELD_OUT_CALLS = {"adapt", "evaluate", "predict", "test_on_batch", "plan", "diagnose"}
-_LOOKING_CALLS = {"list", "next", "print"}
+_LOOKING_CALLS = {"list", "print"}
 
 
 class Expressions:
     """Evaluates expressions over what names are known to stand for."""
 
-    def __init__(self, script: Script, walk: Callable[[Sequence[ast.stmt], Names], Value]) -> None:
+    def __init__(
+        self,
+        script: Script,
+        walk: Callable[[Sequence[ast.stmt], Names], Value],
+        trains: Callable[[ast.AST, Names], bool],
+    ) -> None:
         self.reading = Reading(script)
         self.ledger = Ledger(self.reading)
         self.module: Names = {}
         self.entered: set[ast.FunctionDef] = set()
         self._script = script
         self._walk = walk
+        self._trains = trains
         self._open: list[ast.FunctionDef] = []
         self._calls = 0
         self._attributes: dict[tuple[ast.AST | None, str], Value] = {}
@@ -149,6 +155,9 @@ class Expressions:
         function = self.lookup(node.func.id, names) if isinstance(node.func, ast.Name) else None
         if isinstance(function, ast.FunctionDef):
             return self.call(function, args, given)
+        if isinstance(node.func, ast.Name) and node.func.id == "next":
+            self.ledger.take(args, self._purpose_of_next(node, names))
+            return None
         self._note_use(node, args, given)
         return self._from_outside(node, args, given)
 
@@ -213,6 +222,12 @@ class Expressions:
             self.ledger.take(everything, Purpose.LOOKING, node)
         elif chains.passed_on(full, args) is None and not full.startswith("tensorflow.data."):
             self.ledger.take(everything, Purpose.UNKNOWN, node)
+
+    def _purpose_of_next(self, node: ast.Call, names: Names) -> Purpose:
+        """Return what single elements are taken for: to train, if the loop around does."""
+        loops = (one for one in self._script.above(node) if isinstance(one, ast.For | ast.While))
+        around = next(loops, None)
+        return Purpose.TRAINING if around is not None and self._trains(around, names) else Purpose.LOOKING
 
     def _note_fit(self, node: ast.Call, args: Sequence[Value], given: Names) -> None:
         ours = self._script.dotted(node.func) == "anybatch.fit"

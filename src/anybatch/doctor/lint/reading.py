@@ -29,7 +29,7 @@ class _Statements:
 
     def __init__(self, script: Script) -> None:
         self.script = script
-        self.expressions = Expressions(script, self.walk)
+        self.expressions = Expressions(script, self.walk, self._trains)
 
     def walk(self, body: Iterable[ast.stmt], names: Names) -> Value:
         """Read statements one after the other; return what a `return` among them gives."""
@@ -123,6 +123,8 @@ class _Statements:
         if methods & _TRAINING_CALLS or any(map(self._is_tape, calls)):
             return True
         called = [one.func.id for one in calls if isinstance(one.func, ast.Name)]
+        if _TRAINING_CALLS.intersection(called):
+            return True
         functions = [self.expressions.lookup(name, names) for name in called] if depth < 3 else []
         return any(
             self._trains(one, names, depth + 1) for one in functions if isinstance(one, ast.FunctionDef)

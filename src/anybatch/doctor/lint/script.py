@@ -167,7 +167,20 @@ def _aliases(tree: ast.Module) -> dict[str, str]:
             }
         elif isinstance(node, ast.ImportFrom) and node.module:
             aliases |= {_bound(name): _plain(f"{node.module}.{name.name}") for name in node.names}
-    return aliases
+    return aliases | _shortened(tree, aliases)
+
+
+def _shortened(tree: ast.Module, aliases: dict[str, str]) -> dict[str, str]:
+    """Return the names that the module itself gives to parts of tf.data: `Dataset = tf.data.Dataset`."""
+    found: dict[str, str] = {}
+    for node in tree.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Attribute() as value):
+                first, dot, rest = ast.unparse(value).partition(".")
+                full = _plain(aliases.get(first, "") + dot + rest)
+                if full.startswith("tensorflow.data.") and not full.endswith("AUTOTUNE"):
+                    found[name] = full
+    return found
 
 
 def _bound(name: ast.alias) -> str:
@@ -175,5 +188,7 @@ def _bound(name: ast.alias) -> str:
 
 
 def _plain(full: str) -> str:
-    """Return a name as Keras 3 has it: `tensorflow.keras` is `keras`."""
+    """Return a name as Keras 3 has it: `tensorflow.keras` is `keras`, and as TensorFlow 2 has it."""
+    if full.startswith("tensorflow.compat."):
+        full = "tensorflow" + full.removeprefix("tensorflow.compat.")[2:]
     return full.removeprefix("tensorflow.") if full.startswith("tensorflow.keras") else full

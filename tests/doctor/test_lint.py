@@ -284,6 +284,19 @@ for x, y in ds:
         loss = tf.keras.losses.MSE(y, model(x, training=True))  # AB706 warning
     g = tape.gradient(loss, model.trainable_variables)
 """,
+    "leftovers behind a counter": """import tensorflow as tf
+count = 0
+for x, y in ds:
+    with tf.GradientTape() as tape:
+        loss = loss_fn(y, model(x, training=True)) / 4
+    g = tape.gradient(loss, model.trainable_variables)
+    acc = [a + b for a, b in zip(acc, g)]
+    count += 1
+    if count == 4:  # AB704 warning
+        opt.apply_gradients(zip(acc, model.trainable_variables))
+        acc = [tf.zeros_like(a) for a in acc]
+        count = 0
+""",
     "a count repeated, then taken": """import tensorflow as tf
 ds = tf.data.TFRecordDataset(files).shuffle(100).repeat(3)
 ds = ds.batch(3).take(500).prefetch(1)  # AB604 warning

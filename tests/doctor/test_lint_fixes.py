@@ -203,6 +203,18 @@ def test_leftovers_are_divided_as_the_other_updates_are():
     )
 
 
+def test_leftovers_behind_a_counter_are_applied_if_it_counted_any():
+    script = LOOP.replace("model(x, training=True))", "model(x, training=True)) / 4") + (
+        "    count += 1\n"
+        "    if count == 4:\n"
+        "        opt.apply_gradients(zip(acc, model.trainable_variables))\n"
+        "        count = 0\n"
+    )
+    (finding,) = [one for one in lint_text(script) if one.code == "AB704"]
+    assert finding.fix.endswith("\nif count:\n    opt.apply_gradients(zip(acc, model.trainable_variables))")
+    assert "AB704" not in {one.code for one in lint_text(put_in(script, finding))}
+
+
 def test_a_division_that_rounds_up_keeps_its_parentheses():
     script = """import tensorflow as tf
 for u in range(len(x) // (batch_size * accumulation_steps)):

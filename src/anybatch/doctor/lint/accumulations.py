@@ -136,13 +136,35 @@ def every(accumulation: Accumulation, script: Script) -> ast.If | None:
     for above in script.above(accumulation.apply):
         if isinstance(above, ast.For):
             return None
-        if isinstance(above, ast.If) and modulus(above.test) is not None:
+        if isinstance(above, ast.If) and batches_per_update(above) is not None:
             return above
     return None
 
 
-def modulus(test: ast.expr) -> ast.expr | None:
-    """Return what a condition takes the rest by."""
+def batches_per_update(condition: ast.If) -> ast.expr | None:
+    """Return what a condition takes the rest by, or what its counter is held against."""
+    return _modulus(condition.test) or (_limit(condition.test) if counter(condition) else None)
+
+
+def counter(condition: ast.If) -> str:
+    """Return the name that counts batches and that the update sets back to 0, or ""."""
+    counted = condition.test.left if isinstance(condition.test, ast.Compare) else None
+    for statement in condition.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=0)):
+                if isinstance(counted, ast.Name) and counted.id == name:
+                    return name
+    return ""
+
+
+def _limit(test: ast.expr) -> ast.expr | None:
+    match test:
+        case ast.Compare(ops=[ast.Eq() | ast.GtE()], comparators=[limit]):
+            return limit
+    return None
+
+
+def _modulus(test: ast.expr) -> ast.expr | None:
     found = (
         one.right for one in ast.walk(test) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Mod)
     )
@@ -152,7 +174,7 @@ def modulus(test: ast.expr) -> ast.expr | None:
 def steps_of(accumulation: Accumulation, script: Script) -> str:
     """Return how many batches are summed up, as written."""
     condition = every(accumulation, script)
-    several = None if condition is None else modulus(condition.test)
+    several = None if condition is None else batches_per_update(condition)
     if several is not None:
         return ast.unparse(several)
     inner = accumulation.gradient.loops[-1].iter

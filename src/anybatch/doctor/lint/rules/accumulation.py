@@ -8,9 +8,10 @@ from anybatch.doctor.findings import Finding
 from anybatch.doctor.lint.accumulations import (
     Accumulation,
     accumulations,
+    batches_per_update,
+    counter,
     every,
     is_divided,
-    modulus,
     steps_of,
 )
 from anybatch.doctor.lint.algebra import Polynomial, factor_of, number, polynomial
@@ -176,7 +177,8 @@ def _left_in_sum(script: Script, one: Accumulation, condition: ast.If) -> Iterat
         return
     steps = steps_of(one, script)
     indent = _indent(script, loop)
-    rest = f"\n{indent}if not ({ast.unparse(condition.test)}):\n" + _update(condition, one, indent + "    ")
+    left = counter(condition) or f"not ({ast.unparse(condition.test)})"
+    rest = f"\n{indent}if {left}:\n" + _update(condition, one, indent + "    ")
     yield found(
         "AB704",
         WARNING,
@@ -189,7 +191,7 @@ def _left_in_sum(script: Script, one: Accumulation, condition: ast.If) -> Iterat
 
 def _ends_with_update(loop: ast.For, condition: ast.If, names: Names) -> bool:
     """Whether a loop counts up to a multiple of the batches that one update takes."""
-    steps = modulus(condition.test)
+    steps = batches_per_update(condition)
     counted = loop.iter.args[0] if _counts_up(loop) and isinstance(loop.iter, ast.Call) else None
     return steps is not None and counted is not None and _divides(counted, steps, names)
 

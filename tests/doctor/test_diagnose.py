@@ -211,6 +211,14 @@ def labelled(count, **more):
     ]
 
 
+@pytest.mark.parametrize(
+    "amount", [lambda n: n * 7 % 40 - 10, lambda n: [100, 250, 500, 1200, 9900][n * 7 % 5]]
+)
+def test_amounts_are_no_labels_out_of_range(tmp_path, amount):
+    paths = ab.write(tmp_path / "a.tfrecord", labelled(600, target=amount))
+    assert not of_code(diagnose(paths, label="target"), "AB207")
+
+
 def test_shards_whose_records_are_of_another_length_differ(tmp_path):
     rng = np.random.default_rng(0)
     for name, length in (("a", 3), ("b", 4)):

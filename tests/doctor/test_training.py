@@ -160,6 +160,15 @@ def test_an_input_slower_than_a_step_is_told(input_seconds, told):
     assert bool(list(input_too_slow(facts, Asked()))) == told
 
 
+def test_trying_a_model_leaves_its_seeds_as_they_were(keras, tmp_path):
+    data = stream_of(pictures().write(tmp_path)).as_supervised("x", "label")
+    model = keras.Sequential([keras.Input((4,)), keras.layers.Dropout(0.5), keras.layers.Dense(10)])
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    before = [one.numpy().copy() for one in model.variables]
+    assert diagnose(data, model=model).facts.training.forward_seconds > 0
+    assert all(np.array_equal(a, b.numpy()) for a, b in zip(before, model.variables, strict=True))
+
+
 def small_model(keras, inputs, outputs=2):
     model = keras.Sequential([keras.Input(inputs), keras.layers.Flatten(), keras.layers.Dense(outputs)])
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))

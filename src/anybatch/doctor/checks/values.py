@@ -8,6 +8,7 @@ from anybatch.doctor.checks.files import lengths_by_shard
 from anybatch.doctor.checks.labels import trained_on
 from anybatch.doctor.findings import Finding, Severity
 from anybatch.doctor.measure import Asked, Facts
+from anybatch.doctor.measure.facts import LabelFacts
 from anybatch.records import Seen
 
 ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
@@ -17,6 +18,7 @@ _SCALES_APART = 1e4
 _RARE = 50
 _SOMEWHAT_RARE = 10
 _FEW = 0.01
+_MANY = 0.2
 _MOST_WRITTEN = 32
 _MANY_NAMES = 1000
 _ALL_COUNTED = 10_000
@@ -219,7 +221,7 @@ def label_range(facts: Facts, asked: Asked) -> Iterator[Finding]:
     # what a function has made of the labels is judged by what it gives
     given = trained_on(facts) if asked.changed and units else label.classes
     outside = _outside(given, units)
-    if not outside:
+    if not outside or (not units and _are_quantities(label, outside)):
         return
     if asked.changed and units:
         told = f"{', '.join(map(str, outside[:5]))} in the first batch of the stream"
@@ -236,6 +238,12 @@ def label_range(facts: Facts, asked: Asked) -> Iterator[Finding]:
         f"{told}; {limit}",
         f"data = data.filter(lambda record: 0 <= record[{label.name!r}] < {units or highest + 1})",
     )
+
+
+def _are_quantities(label: LabelFacts, outside: Sequence[int]) -> bool:
+    """Whether labels lie apart because they are amounts, such as prices, and not by mistake."""
+    counts = dict(zip(label.classes, label.counts.tolist(), strict=True))
+    return len(outside) > 1 and sum(counts[one] for one in outside) > _MANY * sum(counts.values())
 
 
 def _outside(classes: tuple[int, ...], units: int | None) -> list[int]:

@@ -87,13 +87,14 @@ def _plan(model: Any, stream: Stream, memory_bytes: int) -> tuple[Plan | None, s
 
 
 def _noise_scale(model: Any, batch: Any) -> float | None:
-    weights = model.get_weights()
+    before = [(one, one.numpy().copy()) for one in model.variables]
     part = rows_between(batch[:2], 0, _MOST_ROWS)
     try:
         noise = measured_noise(model, part)
     finally:
-        # moving statistics and seeds have gone on
-        model.set_weights(weights)
+        # moving statistics and seeds have gone on, and seeds are no weights
+        for one, value in before:
+            one.assign(value)
     return None if noise is None else noise.scale
 
 

@@ -22,6 +22,8 @@ const CHECK_STEP: usize = 1 << 20;
 pub struct Effort {
     left: u64,
     stop: Arc<AtomicBool>,
+    /// What trying damaged headers may cost, apart: without it the search still goes on.
+    for_guesses: u64,
 }
 
 impl Effort {
@@ -29,8 +31,11 @@ impl Effort {
     const AT_LEAST: u64 = 1 << 30;
 
     pub fn for_file(file_bytes: u64) -> Self {
-        let left = file_bytes.saturating_mul(Self::PER_BYTE).max(Self::AT_LEAST);
-        Effort { left, stop: Arc::default() }
+        Self::of(file_bytes.saturating_mul(Self::PER_BYTE).max(Self::AT_LEAST))
+    }
+
+    fn of(bytes: u64) -> Self {
+        Effort { left: bytes, for_guesses: bytes, stop: Arc::default() }
     }
 
     /// Make none any more once this is set.
@@ -45,6 +50,13 @@ impl Effort {
     fn spend(&mut self, bytes: u64) -> bool {
         self.left = self.left.saturating_sub(bytes);
         self.left > 0 && !self.stopped()
+    }
+
+    /// Whether a guess that costs so much can be tried; one that is too dear leaves the rest to cheaper ones.
+    fn guess(&mut self, bytes: u64) -> bool {
+        let rest = self.for_guesses.checked_sub(bytes);
+        self.for_guesses = rest.unwrap_or(self.for_guesses);
+        rest.is_some()
     }
 
     pub fn exhausted(&self) -> bool {
@@ -88,7 +100,7 @@ fn whole_record(window: &mut dyn Window, at: u64, effort: &mut Effort) -> Result
     let Some(length) = header_at(window, at, 0)? else {
         return Ok(None);
     };
-    if !effort.spend(length) {
+    if !effort.spend(OVERHEAD + length) {
         return Ok(None);
     }
     let whole = matches!(data_at(window, at, length, 0)?, Some(Ok(())));
@@ -139,9 +151,9 @@ fn plausible(header: &[u8], largest: u64) -> bool {
 /// a known end does not stop them: a second wound must not hide the records before it.
 fn follow(window: &mut dyn Window, at: u64, end: u64, effort: &mut Effort) -> Result<u64> {
     let mut at = at;
-    while at < end && !effort.stopped() {
+    while at < end && !effort.exhausted() && !effort.stopped() {
         let next = match whole_record(window, at, effort)? {
-            None => delimited_record(window, at)?,
+            None => delimited_record(window, at, effort)?,
             whole => whole,
         };
         match next {
@@ -153,13 +165,13 @@ fn follow(window: &mut dyn Window, at: u64, end: u64, effort: &mut Effort) -> Re
 }
 
 /// Where a damaged record ends: its header is right, or can be put right, and leads to another header.
-fn delimited_record(window: &mut dyn Window, at: u64) -> Result<Option<u64>> {
+fn delimited_record(window: &mut dyn Window, at: u64, effort: &mut Effort) -> Result<Option<u64>> {
     if let Some(length) = header_at(window, at, 0)? {
         let end = at + OVERHEAD + length;
         let leads_on = window.view(end, 1, 0)?.is_empty() || header_at(window, end, 0)?.is_some();
         return Ok(leads_on.then_some(end));
     }
-    end_by_correction(window, at)
+    end_by_correction(window, at, effort)
 }
 
 /// Where to go on inside a record whose header is right and whose data is not: the length may lie,
@@ -183,23 +195,92 @@ pub fn after_bad_header(
     to: u64,
     effort: &mut Effort,
 ) -> Result<Option<u64>> {
-    if let Some(end) = end_by_correction(window, at)? {
+    if let Some(end) = end_by_correction(window, at, effort)? {
         return Ok(Some(end));
     }
     next_record(window, at + 1, to, false, effort)
 }
 
 /// Where a record ends whose header has one wrong byte, confirmed by its data.
-fn end_by_correction(window: &mut dyn Window, at: u64) -> Result<Option<u64>> {
+fn end_by_correction(window: &mut dyn Window, at: u64, effort: &mut Effort) -> Result<Option<u64>> {
     let largest = window.largest_record(at);
     let Ok(header) = window.view(at, HEADER, 0)?.try_into() else {
         return Ok(None);
     };
-    let guesses = [Some(frame::claimed_length(&header)), frame::corrected_length(&header)];
+    // a correction is nearly always right; a claim that is wrong costs all the bytes it claims
+    let guesses = [frame::corrected_length(&header), Some(frame::claimed_length(&header))];
     for length in guesses.into_iter().flatten().filter(|length| *length <= largest) {
-        if matches!(data_at(window, at, length, 0)?, Some(Ok(()))) {
+        if effort.guess(OVERHEAD + length) && matches!(data_at(window, at, length, 0)?, Some(Ok(()))) {
             return Ok(Some(at + OVERHEAD + length));
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes in memory that count how many of them are looked at, but for those passed in order.
+    struct Counted {
+        bytes: Vec<u8>,
+        viewed: u64,
+    }
+
+    impl Window for Counted {
+        fn view(&mut self, offset: u64, want: usize, ahead: usize) -> Result<&[u8]> {
+            let from = usize::try_from(offset).unwrap().min(self.bytes.len());
+            let view = &self.bytes[from..from.saturating_add(want).min(self.bytes.len())];
+            self.viewed += if ahead == 0 { view.len() as u64 } else { 0 };
+            Ok(view)
+        }
+
+        fn forget(&mut self, _before: u64) {}
+
+        fn end(&self) -> Option<u64> {
+            Some(self.bytes.len() as u64)
+        }
+
+        fn file_position(&self, offset: u64) -> u64 {
+            offset
+        }
+
+        fn largest_record(&self, offset: u64) -> u64 {
+            (self.bytes.len() as u64).saturating_sub(offset + OVERHEAD)
+        }
+    }
+
+    /// Empty records, each behind a damaged header that claims everything up to the end.
+    fn claims_to_the_end(count: u64) -> Vec<u8> {
+        let empty = [&frame::header(0)[..], &frame::footer(b"")].concat();
+        let each = HEADER as u64 + OVERHEAD;
+        let claim = |n: u64| (count - n) * each - OVERHEAD;
+        let one = |n| [&claim(n).to_le_bytes()[..], &[0xde, 0xad, 0xbe, 0xef], &empty].concat();
+        (0..count).flat_map(one).collect()
+    }
+
+    #[test]
+    fn damaged_headers_that_claim_all_the_rest_cost_bounded_effort_and_no_record() {
+        let count = 2000;
+        let mut window = Counted { bytes: claims_to_the_end(count), viewed: 0 };
+        let size = window.bytes.len() as u64;
+        let mut effort = Effort::of(16 * size);
+        let (mut at, mut found) = (0, 0);
+        while let Some(next) = after_bad_header(&mut window, at, u64::MAX, &mut effort).unwrap() {
+            let length = header_at(&mut window, next, 0).unwrap();
+            assert_eq!((next, length), (at + HEADER as u64, Some(0)));
+            (at, found) = (next + OVERHEAD, found + 1);
+        }
+        assert_eq!(found, count);
+        assert!(window.viewed < 20 * size, "{} of {size} bytes", window.viewed);
+    }
+
+    #[test]
+    fn records_that_lead_nowhere_are_not_followed_for_ever() {
+        let empty = [&frame::header(0)[..], &frame::footer(b"")].concat();
+        let mut window = Counted { bytes: empty.repeat(1000), viewed: 0 };
+        let mut effort = Effort::of(100 * OVERHEAD);
+        let reached = follow(&mut window, 0, u64::MAX, &mut effort).unwrap();
+        assert!(effort.exhausted() && reached < 101 * OVERHEAD, "{reached}");
+    }
 }

@@ -123,12 +123,22 @@ pub fn from_bytes(bytes: &[u8]) -> Option<Index> {
 
 /// Every place lies within the shard and in order.
 fn consistent(index: &Index) -> bool {
+    let of_its_file = index.compression != Compression::None || index.stream_bytes == index.fingerprint.size;
+    let ends_within = index.records_end <= index.stream_bytes;
+    let counted_up = index.bad.is_sorted_by(|one, other| one.number < other.number);
     let in_order = index.gaps.is_sorted_by_key(|gap| gap.offset);
     let within = |gap: &Gap| gap.offset.checked_add(gap.length).is_some_and(|end| end <= index.stream_bytes);
     let numbered = |bad: &BadRecord| bad.number < index.records() && index.extent(bad.number).is_ok();
     let firsts = index.offsets.lines.is_sorted_by_key(|line| line.base);
     let last = index.records().checked_sub(1).is_none_or(|last| index.extent(last).is_ok());
-    in_order && firsts && last && index.gaps.iter().all(within) && index.bad.iter().all(numbered)
+    of_its_file
+        && ends_within
+        && counted_up
+        && in_order
+        && firsts
+        && last
+        && index.gaps.iter().all(within)
+        && index.bad.iter().all(numbered)
 }
 
 fn coded(reason: Reason) -> [u64; 3] {
@@ -191,5 +201,41 @@ impl Numbers<'_> {
             5 => Reason::GaveUp,
             _ => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::index::{Builder, Extent};
+
+    /// Three records of 84 bytes, two of them damaged, in a file of just these.
+    fn index(compression: Compression) -> Index {
+        let mut builder = Builder::default();
+        let place = |number: u64| Extent { offset: number * 100, end: number * 100 + 100 };
+        builder.whole(place(0), true);
+        builder.bad(place(1), Reason::Header);
+        builder.bad(place(2), Reason::Header);
+        let fingerprint = Fingerprint { size: 300, modified_s: 0, modified_ns: 0, ends: 0 };
+        builder.finish(fingerprint, compression, 300)
+    }
+
+    fn comes_back(change: impl Fn(&mut Index), compression: Compression) -> bool {
+        let mut index = index(compression);
+        change(&mut index);
+        from_bytes(&to_bytes(&index)).is_some_and(|read| read == index)
+    }
+
+    #[test]
+    fn an_index_that_says_more_than_its_file_can_hold_is_not_believed() {
+        for compression in [Compression::None, Compression::Gzip] {
+            assert!(comes_back(|_| (), compression));
+            assert!(!comes_back(|index| index.records_end = 301, compression));
+            assert!(!comes_back(|index| index.bad.swap(0, 1), compression));
+            assert!(!comes_back(|index| index.bad[1].number = 1, compression));
+        }
+        let longer = |index: &mut Index| (index.stream_bytes, index.records_end) = (1 << 40, 1 << 40);
+        assert!(!comes_back(longer, Compression::None));
+        assert!(comes_back(longer, Compression::Gzip));
     }
 }

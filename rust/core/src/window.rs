@@ -76,7 +76,12 @@ impl Window for Plain {
             let fetch = want.saturating_add(ahead).min(usize::try_from(left).unwrap_or(usize::MAX));
             self.block.resize(fetch, 0);
             self.start = offset;
-            files::read_at(&self.file, &self.path, &mut self.block, offset)?;
+            let read = files::read_at(&self.file, &self.path, &mut self.block, offset);
+            if read.is_err() {
+                // what was not read is no data, however often it is asked for
+                self.block.clear();
+            }
+            read?;
         }
         let held = self.held(offset, want).unwrap_or(0..0);
         Ok(&self.block[held])
@@ -115,6 +120,8 @@ struct Inflated {
     file_read: u64,
     start: u64,
     held: Vec<u8>,
+    /// What one call makes: kept, for a file may have a member every twenty bytes.
+    made: Box<[u8]>,
     forgotten: usize,
     ended: bool,
     broken: bool,
@@ -138,6 +145,7 @@ impl Inflated {
             file_read: 0,
             start: 0,
             held: Vec::new(),
+            made: vec![0; proportionate(size, BLOCK)].into(),
             forgotten: 0,
             ended: false,
             broken: false,
@@ -147,15 +155,13 @@ impl Inflated {
     /// Decompress some more. What comes out before an error is good, also of the call that fails.
     fn fetch(&mut self) -> Result<()> {
         self.drop_forgotten();
-        let had = self.held.len();
-        self.held.resize(had + proportionate(self.file_size, BLOCK), 0);
         let input = self.input.fill_buf().map_err(|source| Error::io(&self.path, source))?;
         let (exhausted, read, made) = (input.is_empty(), self.inflate.total_in(), self.inflate.total_out());
-        let outcome = self.inflate.decompress(input, &mut self.held[had..], FlushDecompress::None);
+        let outcome = self.inflate.decompress(input, &mut self.made, FlushDecompress::None);
         let (read, made) = (self.inflate.total_in() - read, self.inflate.total_out() - made);
         self.input.consume(usize::try_from(read).unwrap_or(0));
         self.file_read += read;
-        self.held.truncate(had + usize::try_from(made).unwrap_or(0));
+        self.held.extend_from_slice(&self.made[..usize::try_from(made).unwrap_or(0)]);
         match outcome {
             Ok(Status::StreamEnd) => self.next_member(),
             Ok(_) if exhausted && made == 0 => {
@@ -235,5 +241,47 @@ impl Window for Inflated {
 
     fn broken(&self) -> bool {
         self.broken
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    #[test]
+    fn bytes_that_could_not_be_read_are_not_there_the_next_time_either() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shard");
+        std::fs::write(&path, [7; 100]).unwrap();
+        let mut window = Plain::new(&path, File::open(&path).unwrap(), 200);
+        assert_eq!(window.view(0, 50, 0).unwrap(), [7; 50]);
+        for _ in 0..2 {
+            assert!(window.view(60, 100, 0).is_err());
+        }
+        assert_eq!(window.view(60, 40, 0).unwrap(), [7; 40]);
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        out.write_all(bytes).unwrap();
+        out.finish().unwrap()
+    }
+
+    #[test]
+    fn members_without_bytes_take_no_memory_and_lose_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shard");
+        let bytes: Vec<u8> = (0..3 * BLOCK).map(|at| (at * 31 + at / 257) as u8).collect();
+        let shard = [gzip(&[]).repeat(500), gzip(&bytes), gzip(&[]).repeat(500), gzip(b"end")].concat();
+        std::fs::write(&path, &shard).unwrap();
+        let file = File::open(&path).unwrap();
+        let mut window = Inflated::new(&path, file, shard.len() as u64, Compression::Gzip);
+        for _ in 0..500 {
+            window.fetch().unwrap();
+            assert_eq!(window.held.capacity(), 0);
+        }
+        assert!(window.view(0, bytes.len() + 100, 0).unwrap() == [&bytes[..], b"end"].concat());
+        assert!(window.end() == Some(bytes.len() as u64 + 3) && !window.broken());
     }
 }

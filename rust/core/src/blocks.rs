@@ -48,7 +48,7 @@ impl Blocks {
 
     /// The window in which a position lies.
     pub fn window_of(&self, at: u64) -> u64 {
-        (at / (self.per_window * self.size)).min(self.windows() - 1)
+        (at / self.per_window.saturating_mul(self.size)).min(self.windows() - 1)
     }
 
     /// The stretches of record numbers that a window is made of: `(first, count)`.
@@ -88,6 +88,16 @@ mod tests {
                 let stretches = blocks.stretches(blocks.window_of(at as u64));
                 prop_assert!(stretches.iter().any(|(first, count)| (*first..first + count).contains(record)));
             }
+        }
+    }
+
+    #[test]
+    fn windows_larger_than_can_be_counted_are_one_window() {
+        for (size, per_window) in [(1 << 58, 64), (u64::MAX, 1), (7, u64::MAX), (u64::MAX, u64::MAX)] {
+            let blocks = Blocks::new(100, 1, 0, size, per_window);
+            let mut found: Vec<_> = (0..100).map(|at| blocks.at(at)).collect();
+            found.sort_unstable();
+            assert_eq!((found, blocks.windows()), ((0..100).collect(), 1), "{size} {per_window}");
         }
     }
 

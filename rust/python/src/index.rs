@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 
 use crate::buffer::Buffer;
 use crate::errors::to_py;
+use crate::reader::bytes_for;
 use crate::sizes::{SizesFields, fields_of};
 use crate::survey::Survey;
 
@@ -91,8 +92,9 @@ impl Index {
 
     /// Pairs of int64 (offset, end) of the records `start..stop`.
     fn extents(&self, py: Python<'_>, start: u64, stop: u64) -> PyResult<Buffer> {
-        let mut pairs = Bytes::with_capacity(usize::try_from(stop.saturating_sub(start)).unwrap_or(0) * 16);
-        for (_, extent) in (start..stop).zip(self.core.extents(start)) {
+        let numbers = start..stop.min(self.core.records());
+        let mut pairs = Bytes::with_capacity(bytes_for(&numbers, 16));
+        for (_, extent) in numbers.zip(self.core.extents(start)) {
             let extent = extent.map_err(|error| to_py(py, error))?;
             pairs.push_i64(extent.offset.cast_signed());
             pairs.push_i64(extent.end.cast_signed());

@@ -1,5 +1,6 @@
 //! Batches of decoded records, made on native threads.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -101,10 +102,16 @@ impl PyOrder {
     /// The record numbers at the positions `start..stop`, as int64.
     fn records(&self, py: Python<'_>, start: u64, stop: u64) -> Buffer {
         let positions = start..stop.min(self.core.len());
-        let mut numbers = Bytes::with_capacity(usize::try_from(stop.saturating_sub(start)).unwrap_or(0) * 8);
+        let mut numbers = Bytes::with_capacity(bytes_for(&positions, 8));
         py.detach(|| positions.for_each(|at| numbers.push_i64(self.core.record(at).cast_signed())));
         numbers.into()
     }
+}
+
+/// The bytes that so many for each of a range take, to begin with: if they are too many to count, none.
+pub fn bytes_for(range: &Range<u64>, each: usize) -> usize {
+    let count = usize::try_from(range.end.saturating_sub(range.start)).ok();
+    count.and_then(|count| count.checked_mul(each)).unwrap_or(0)
 }
 
 fn order_of(records: u64, operations: &[Operation]) -> Result<Order> {

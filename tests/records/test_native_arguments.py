@@ -1,0 +1,32 @@
+"""Numbers that no caller of ours gives the native module, and that it has to survive all the same."""
+
+import pytest
+
+from anybatch._native import Order, Scan
+from tests.shard_files import some_records, starts_of, write_shard
+
+
+def int64s(buffer):
+    return memoryview(buffer).cast("q").tolist()
+
+
+@pytest.mark.parametrize("stop", [5, 2**50, 2**61, 2**62, 2**64 - 1])
+def test_an_order_is_asked_for_more_positions_than_it_has(stop):
+    assert int64s(Order(5, []).records(1, stop)) == [1, 2, 3, 4]
+    assert int64s(Order(5, []).records(stop, 2)) == []
+
+
+@pytest.mark.parametrize("stop", [3, 2**50, 2**60, 2**64 - 1])
+def test_an_index_is_asked_for_more_records_than_it_has(tmp_path, stop):
+    records = some_records(3)
+    scan = Scan(write_shard(tmp_path / "shard", records), "")
+    while scan.advance(1 << 20):
+        pass
+    starts = starts_of(records)
+    assert int64s(scan.finish().extents(1, stop)) == [*starts[1:3], *starts[2:4]]
+
+
+@pytest.mark.parametrize(("size", "per_window"), [(2**58, 64), (2**64 - 1, 2**64 - 1)])
+def test_a_window_larger_than_can_be_counted_is_one_window(size, per_window):
+    order = Order(50, [("window", [1, 0, size, per_window])])
+    assert sorted(int64s(order.records(0, 50))) == list(range(50))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from anybatch._native import Order, Scan
+from anybatch._native import Order, Scan, Writer
 from tests.shard_files import some_records, starts_of, write_shard
 
 
@@ -30,3 +30,14 @@ def test_an_index_is_asked_for_more_records_than_it_has(tmp_path, stop):
 def test_a_window_larger_than_can_be_counted_is_one_window(size, per_window):
     order = Order(50, [("window", [1, 0, size, per_window])])
     assert sorted(int64s(order.records(0, 50))) == list(range(50))
+
+
+def test_offsets_outside_the_values_of_a_batch_are_refused_before_anything_is_written(tmp_path):
+    writer = Writer(tmp_path / "shard", "")
+    eight_bytes, up_to_nine = Order(1, []).records(0, 1), Order(10, []).records(0, 10)
+    with pytest.raises(ValueError, match="the offsets lie outside the values"):
+        writer.write_batch(eight_bytes, up_to_nine)
+    assert writer.records == 0
+    writer.write_batch(eight_bytes, Order(9, []).records(0, 9))
+    writer.finish()
+    assert (tmp_path / "shard").stat().st_size == 8 * 17

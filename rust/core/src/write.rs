@@ -40,6 +40,8 @@ pub struct Writer {
     path: PathBuf,
     sink: Sink,
     records: u64,
+    /// A frame may be on the disk in part: nothing that follows it would be found.
+    torn: bool,
 }
 
 impl Writer {
@@ -53,15 +55,19 @@ impl Writer {
             Compression::Gzip => Sink::Gzip(GzEncoder::new(out, level)),
             Compression::Zlib => Sink::Zlib(ZlibEncoder::new(out, level)),
         };
-        Ok(Writer { path: path.to_path_buf(), sink, records: 0 })
+        Ok(Writer { path: path.to_path_buf(), sink, records: 0, torn: false })
     }
 
     pub fn records(&self) -> u64 {
         self.records
     }
 
+    /// After an error the file is torn, and nothing more is written.
     pub fn write(&mut self, data: &[u8]) -> Result<()> {
+        self.check_whole()?;
+        self.torn = true;
         self.framed(data).map_err(|source| Error::io(&self.path, source))?;
+        self.torn = false;
         self.records += 1;
         Ok(())
     }
@@ -73,8 +79,42 @@ impl Writer {
         out.write_all(&frame::footer(data))
     }
 
+    fn check_whole(&self) -> Result<()> {
+        if !self.torn {
+            return Ok(());
+        }
+        let file = self.path.display();
+        Err(Error::Misuse(format!("{file}: a record could not be written; the file has to be written anew")))
+    }
+
+    /// An error, too, if a record could not be written.
     pub fn finish(self) -> Result<()> {
+        self.check_whole()?;
         let path = self.path;
         self.sink.finish().map_err(|source| Error::io(&path, source))
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// A writer onto a disk that is full.
+    fn onto_a_full_disk() -> Writer {
+        let path = PathBuf::from("/dev/full");
+        let file = File::options().write(true).open(&path).unwrap();
+        Writer { path, sink: Sink::Plain(BufWriter::with_capacity(64, file)), records: 0, torn: false }
+    }
+
+    #[test]
+    fn a_writer_that_failed_writes_no_more_and_does_not_finish() {
+        let mut writer = onto_a_full_disk();
+        writer.write(b"fits").unwrap();
+        assert!(matches!(writer.write(&[0; 100]), Err(Error::Io { .. })));
+        assert!(matches!(writer.write(b"fits"), Err(Error::Misuse(_))));
+        assert_eq!(writer.records(), 1);
+        // there would be room again
+        writer.sink = Sink::Plain(BufWriter::new(tempfile::tempfile().unwrap()));
+        assert!(matches!(writer.finish(), Err(Error::Misuse(_))));
     }
 }

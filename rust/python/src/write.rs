@@ -89,11 +89,14 @@ impl Writer {
     ) -> PyResult<()> {
         let (values, offsets) = (&values.bytes, &offsets.bytes);
         let place = |at| usize::try_from(offsets.i64_at(at)).unwrap_or(usize::MAX);
+        let records = (0..(offsets.len() / 8).saturating_sub(1))
+            .map(|at| values.as_slice().get(place(at)..place(at + 1)));
+        if records.clone().any(|record| record.is_none()) {
+            return Err(PyValueError::new_err("the offsets lie outside the values"));
+        }
         let written = py.detach(|| {
             let mut core = self.lock();
             let core = core.as_mut()?;
-            let records = (0..(offsets.len() / 8).saturating_sub(1))
-                .map(|at| values.as_slice().get(place(at)..place(at + 1)));
             Some(records.flatten().try_for_each(|record| core.write(record)))
         });
         written.ok_or_else(finished)?.map_err(|error| to_py(py, error))

@@ -1,5 +1,8 @@
 """Numbers that no caller of ours gives the native module, and that it has to survive all the same."""
 
+import subprocess
+import sys
+
 import pytest
 
 from anybatch._native import Order, Scan, Writer
@@ -41,3 +44,29 @@ def test_offsets_outside_the_values_of_a_batch_are_refused_before_anything_is_wr
     writer.write_batch(eight_bytes, Order(9, []).records(0, 9))
     writer.finish()
     assert (tmp_path / "shard").stat().st_size == 8 * 17
+
+
+FORKED = """
+import os, sys
+from anybatch._native import Reader
+
+reader = Reader(
+    [(sys.argv[1], "", None)], None, batch=2, most=2, drop_remainder=False, on_corrupt="raise",
+    order=None, start=0, threads=1, depth=1, limit_bytes=1 << 24,
+)
+while reader.next():
+    pass
+if os.fork() == 0:
+    assert (reader.stats(), reader.learnt()) == ((0, 0, 0, 0), [])
+    os._exit(7)
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 7
+assert reader.stats()[3] == 2
+assert len(reader.learnt()) == 1
+"""
+
+
+def test_in_a_forked_child_a_reader_is_not_asked_for_what_a_thread_of_the_parent_may_have_locked(tmp_path):
+    shard = write_shard(tmp_path / "shard", some_records(3))
+    program = [sys.executable, "-c", FORKED, shard]
+    ended = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")

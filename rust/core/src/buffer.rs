@@ -1,6 +1,6 @@
 //! 64-byte-aligned bytes that frameworks can take without a copy, used again once they are let go.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use aligned_vec::{AVec, ConstAlign};
 use memmap2::MmapMut;
@@ -194,8 +194,14 @@ impl Pool {
         Some(free.swap_remove(at))
     }
 
+    /// Keep memory for later, or let it go if somebody is at the pool: after a fork that may be a thread of
+    /// the parent, which never leaves.
     fn take_back(&self, bytes: Bytes) {
-        let mut free = self.lock();
+        let mut free = match self.free.try_lock() {
+            Ok(free) => free,
+            Err(TryLockError::Poisoned(free)) => free.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
         free.push(bytes);
         let mut held: usize = free.iter().map(Bytes::held).sum();
         while held > self.keep_bytes && !free.is_empty() {
@@ -244,6 +250,15 @@ mod tests {
             drop(first);
             assert_eq!(pool.take(size - 1000).as_slice().as_ptr(), place);
         }
+    }
+
+    #[test]
+    fn a_buffer_is_let_go_without_waiting_for_its_pool() {
+        let pool = Pool::new(1 << 20);
+        let bytes = pool.take(100);
+        let busy = pool.lock();
+        drop(bytes);
+        assert!(busy.is_empty());
     }
 
     #[test]

@@ -223,7 +223,7 @@ impl Reader {
 
     /// The next batch, or `None` after the last one.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        let Some(engine) = self.engine.as_ref().filter(|_| self.process == std::process::id()) else {
+        let Some(engine) = self.own(&self.engine) else {
             return Err(PyRuntimeError::new_err(
                 "this iterator belongs to another process; iterate the stream anew",
             ));
@@ -239,15 +239,23 @@ impl Reader {
 
     /// Bytes held by batches being made or ready, bytes kept for later, batches ready and taken.
     fn stats(&self, py: Python<'_>) -> (usize, usize, usize, u64) {
-        let stats = py.detach(|| self.engine.as_ref().map(Engine::stats)).unwrap_or_default();
+        let own = self.own(&self.engine);
+        let stats = py.detach(|| own.map(Engine::stats)).unwrap_or_default();
         (stats.held_bytes, stats.unused_bytes, stats.batches_ready, stats.batches_taken)
     }
 
     /// Indexes of shards that were walked to their end since the last call.
     fn learnt(&self, py: Python<'_>) -> Vec<(usize, Index)> {
-        let Some(learnt) = &self.learnt else { return Vec::new() };
+        let Some(learnt) = self.own(&self.learnt) else { return Vec::new() };
         let new = py.detach(|| std::mem::take(&mut *learnt.lock().unwrap_or_else(PoisonError::into_inner)));
         new.into_iter().map(|(shard, core)| (shard, Index { core })).collect()
+    }
+}
+
+impl Reader {
+    /// What belongs to this process: after a fork a thread that is no more may have held any lock.
+    fn own<'a, T>(&self, part: &'a Option<T>) -> Option<&'a T> {
+        part.as_ref().filter(|_| self.process == std::process::id())
     }
 }
 

@@ -160,7 +160,8 @@ impl Decoder {
             return Err(Failure::TooLarge { width, height, needed_bytes });
         };
         let decoded = self.fill(opened, shape, out);
-        if lease.is_borrowed() {
+        // each image alone is usual, but a progressive JPEG and a PNG after it leave unlike buffers behind
+        if lease.is_borrowed() || !room.lets_keep(self.held_bytes()) {
             self.give_back();
         }
         Ok(decoded?)
@@ -183,6 +184,11 @@ impl Decoder {
             Opened::Png(file) => file.decode(&mut self.pixels).map_err(of_png)?,
         }
         self.resizer.resize(&self.pixels, shape, out)
+    }
+
+    /// The memory kept for the next image.
+    fn held_bytes(&self) -> usize {
+        self.pixels.bytes.capacity() + self.jpeg.held_bytes() + self.resizer.held_bytes()
     }
 
     fn give_back(&mut self) {

@@ -166,7 +166,6 @@ impl Decoder {
         }
     }
 
-    #[cfg(test)]
     pub fn held_bytes(&self) -> usize {
         let part = |part: &Part| part.samples.capacity() + part.coefficients.capacity() * 128;
         self.parts.iter().map(part).sum()

@@ -54,7 +54,6 @@ impl Resizer {
         self.resizer.resize(&from, &mut to, &options).map_err(impossible)
     }
 
-    #[cfg(test)]
     pub fn held_bytes(&self) -> usize {
         self.resized.capacity() + self.resizer.size_of_internal_buffers()
     }

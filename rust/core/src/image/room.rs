@@ -61,6 +61,11 @@ impl Room {
         bytes.saturating_mul(PART_FOR_LARGE)
     }
 
+    /// Whether a thread may keep so many bytes for its next image.
+    pub fn lets_keep(&self, bytes: usize) -> bool {
+        bytes <= self.usual_bytes
+    }
+
     /// Let a thread use so many bytes, as soon as other large images have given theirs back. `None`: there
     /// will never be so many.
     pub fn lend(&self, bytes: usize) -> Option<Lease<'_>> {

@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn large_records_are_not_remembered() {
         for (size, remembered) in [(10, 1), (LARGEST_TEMPLATE, 0)] {
-            let record = encode::example([("a", &Values::Strings(vec![vec![7; size]]))].into_iter());
+            let record = encode::example([("a", &Values::Strings(vec![vec![7; size]]))]);
             let mut templates = Templates::default();
             templates.learn(|| Layout::of(&record, false, |_, _| Ok(Some(0))));
             for _ in 0..10 {

@@ -14,7 +14,9 @@ EXAMPLE = "Example:  anybatch lint train.py"
 
 @reported
 def lint(
-    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A Python file or a notebook.", show_default=False)],
+    script: Annotated[
+        str, typer.Argument(metavar="SCRIPT", help="A Python file or a notebook.", show_default=False)
+    ],
     as_json: JsonOption = False,
 ) -> int:
     """Find the known traps in a training script: by reading it, never by running it.

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use crate::depth::Depth;
 use crate::error::{Error, Result};
 use crate::gather::{Batch, Gather, Job, Workspace};
+use crate::signal::Signal;
 
 /// Where the jobs come from, one after the other. Called by one thread at a time; what may run on
 /// many threads at once is left to `resolve`.
@@ -54,6 +55,8 @@ struct Results {
 }
 
 struct State {
+    /// With the thread whose turn it is to find the next job, which may take long; otherwise here.
+    source: Option<Box<dyn Source>>,
     /// Jobs given to threads so far, and those whose results were all handed over.
     started: u64,
     taken: u64,
@@ -72,14 +75,15 @@ struct Shared {
     /// What all batches may hold together, and that with what decoding images takes besides.
     limit_bytes: usize,
     whole_bytes: usize,
-    /// Whoever has it has the turn to find the next job, which may take long. Taken before the state, and nobody
-    /// but those who look for work ever waits for it.
-    source: Mutex<Box<dyn Source>>,
     aside: Arc<dyn Aside>,
     brought_bytes: usize,
     state: Mutex<State>,
-    work: Condvar,
-    results: Condvar,
+    /// There may be a job to take.
+    work: Signal,
+    /// It may be another job's turn to have memory.
+    turn: Signal,
+    /// There may be something for the consumer.
+    results: Signal,
 }
 
 impl State {
@@ -110,6 +114,21 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Less is held, or it is another job's turn: whoever waits for memory may look again.
+    fn memory_returned(&self) {
+        self.turn.call_all();
+        if self.brought_bytes > 0 {
+            self.work.call_one();
+        }
+    }
+
+    /// Everybody may look again, whatever they wait for.
+    fn call_all(&self) {
+        self.work.call_all();
+        self.turn.call_all();
+        self.results.call_all();
+    }
 }
 
 /// What asking for a batch may give within a given time.
@@ -136,7 +155,9 @@ impl Engine {
         most_depth: Option<u64>,
         limit_bytes: usize,
     ) -> Result<Self> {
+        let (aside, brought_bytes) = (source.aside(), source.brought_bytes());
         let state = State {
+            source: Some(source),
             started: 0,
             taken: 0,
             ready: BTreeMap::new(),
@@ -150,12 +171,12 @@ impl Engine {
             limit_bytes: limit_bytes.min(gather.room.rest_bytes()),
             whole_bytes: limit_bytes,
             gather,
-            aside: source.aside(),
-            brought_bytes: source.brought_bytes(),
-            source: Mutex::new(source),
+            aside,
+            brought_bytes,
             state: Mutex::new(state),
-            work: Condvar::new(),
-            results: Condvar::new(),
+            work: Signal::default(),
+            turn: Signal::default(),
+            results: Signal::default(),
         });
         let mut engine = Engine { shared, threads: Vec::new() };
         for number in 0..threads.max(1) {
@@ -182,15 +203,16 @@ impl Engine {
         let held = state.held_bytes;
         state.depth.asked(was_ready, held, self.shared.limit_bytes);
         if !was_ready {
-            self.shared.work.notify_all();
+            // one more may be made ahead from now on
+            self.shared.work.call_one();
         }
-        let waited = self.shared.results.wait_timeout_while(state, patience, waiting);
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let mut state = self.shared.results.wait_while_for(state, patience, waiting);
         let Some((_, result)) = state.take() else {
             return Ok(if ended(&state) { Next::End } else { Next::NotYet });
         };
         drop(state);
-        self.shared.work.notify_all();
+        self.shared.memory_returned();
+        self.shared.work.call_one();
         result.map(Next::Batch)
     }
 }
@@ -225,7 +247,7 @@ impl Drop for Engine {
     fn drop(&mut self) {
         self.shared.lock().stop = true;
         self.shared.aside.stop();
-        self.shared.work.notify_all();
+        self.shared.call_all();
         for thread in self.threads.drain(..) {
             // a thread that panicked has already reported that as its job's result
             let _ = thread.join();
@@ -247,7 +269,7 @@ fn work(shared: &Shared) {
         };
         pass(shared, number);
         shared.lock().put(number, 0, Err(error), true);
-        shared.results.notify_all();
+        shared.results.call_all();
     }
 }
 
@@ -272,9 +294,12 @@ fn make(shared: &Shared, number: u64, job: Unresolved, space: &mut Workspace) ->
             }
         };
         state.put(number, held, Ok(batch), last);
+        let is_next = state.taken == number;
         drop(state);
-        shared.results.notify_all();
-        shared.work.notify_all();
+        if is_next {
+            shared.results.call_all();
+        }
+        shared.memory_returned();
     }
     Ok(())
 }
@@ -290,7 +315,7 @@ fn admit(shared: &Shared, number: u64, bound: usize, last: bool) -> Result<Optio
     let waits = |state: &mut State| {
         !state.stop && (state.admitted != number || state.held_bytes + bound > shared.limit_bytes)
     };
-    let mut state = shared.work.wait_while(shared.lock(), waits).unwrap_or_else(PoisonError::into_inner);
+    let mut state = shared.turn.wait_while(shared.lock(), waits);
     if state.stop {
         return Ok(None);
     }
@@ -298,7 +323,7 @@ fn admit(shared: &Shared, number: u64, bound: usize, last: bool) -> Result<Optio
     state.held_bytes += bound;
     let unused = shared.limit_bytes - state.held_bytes.min(shared.limit_bytes);
     drop(state);
-    shared.work.notify_all();
+    shared.memory_returned();
     shared.gather.pool.shrink_to(unused);
     Ok(Some(bound))
 }
@@ -306,39 +331,45 @@ fn admit(shared: &Shared, number: u64, bound: usize, last: bool) -> Result<Optio
 /// A job that needs no memory lets the next one have its turn.
 fn pass(shared: &Shared, number: u64) {
     let waits = |state: &mut State| !state.stop && state.admitted < number;
-    let mut state = shared.work.wait_while(shared.lock(), waits).unwrap_or_else(PoisonError::into_inner);
+    let mut state = shared.turn.wait_while(shared.lock(), waits);
     state.admitted = state.admitted.max(number + 1);
     drop(state);
-    shared.work.notify_all();
+    shared.memory_returned();
 }
 
 /// Whether a job may be unpacked: there is room for what it brings along, and no other one waits for its own.
 fn has_room(shared: &Shared, state: &State) -> bool {
     let fits = state.held_bytes.saturating_add(shared.brought_bytes) <= shared.limit_bytes;
-    state.stop || state.ended_at.is_some() || (fits && state.admitted == state.started)
+    fits && state.admitted == state.started
 }
 
+/// The next job and its number, or `None` when there is nothing more to do. One thread at a time looks for it,
+/// from before it knows the number until all know that the job is taken; the others wait for nothing else meanwhile.
 fn take_job(shared: &Shared) -> Option<(u64, Unresolved)> {
     let idle = |state: &mut State| {
-        let full =
-            !state.stop && state.ended_at.is_none() && state.started >= state.taken + state.depth.now();
+        if state.stop || state.ended_at.is_some() {
+            return false;
+        }
+        let full = state.started >= state.taken + state.depth.now();
         state.depth.met(full);
-        full || (shared.brought_bytes > 0 && !has_room(shared, state))
+        full || state.source.is_none() || (shared.brought_bytes > 0 && !has_room(shared, state))
     };
-    // one thread at a time, from before it knows the job's number until all know that it is taken
-    let mut source = shared.source.lock().unwrap_or_else(PoisonError::into_inner);
-    let state = shared.work.wait_while(shared.lock(), idle).unwrap_or_else(PoisonError::into_inner);
+    let mut state = shared.work.wait_while(shared.lock(), idle);
     if state.stop || state.ended_at.is_some() {
         return None;
     }
-    let number = state.started;
+    let (mut source, number) = (state.source.take()?, state.started);
     drop(state);
     let job = catch_unwind(AssertUnwindSafe(|| source.next_job()))
         .unwrap_or_else(|_| Err(Error::Misuse("finding the next records failed; please report this".into())));
     let mut state = shared.lock();
+    state.source = Some(source);
     match job {
         Ok(Some(job)) => {
             state.started += 1;
+            drop(state);
+            // there may be work for one more, who wakes the next in turn
+            shared.work.call_one();
             return Some((number, job));
         }
         Ok(None) => state.ended_at = Some(number),
@@ -348,7 +379,6 @@ fn take_job(shared: &Shared) -> Option<(u64, Unresolved)> {
         }
     }
     drop(state);
-    shared.work.notify_all();
-    shared.results.notify_all();
+    shared.call_all();
     None
 }

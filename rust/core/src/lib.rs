@@ -30,6 +30,7 @@ pub mod scan;
 mod scattered;
 pub mod schema;
 pub mod sidecar;
+mod signal;
 pub mod sizes;
 pub mod source;
 pub mod storage;

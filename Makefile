@@ -27,7 +27,7 @@ say = @printf '==> %s\n' $(1)
 # changed back by switching branches, costs nothing.
 STAMPS := $(VENV)/stamps
 SETUP := $(STAMPS)/setup-$(shell cat pyproject.toml constraints.txt | cksum | tr ' ' '-')
-BUILD := $(STAMPS)/build-$(shell { pwd; find Cargo.toml Cargo.lock pyproject.toml rust/core rust/python -type f \
+BUILD := $(STAMPS)/build-$(shell { pwd; find Cargo.toml Cargo.lock pyproject.toml rust/core rust/pixels rust/python -type f \
 	-exec cksum {} + 2>/dev/null | LC_ALL=C sort; } | cksum | tr ' ' '-')
 
 LIST_REQUIREMENTS := import sys, tomllib; \

@@ -1,9 +1,8 @@
 //! Any size to the wanted one, and any channels to the wanted ones.
 
-use fast_image_resize as fir;
-use fast_image_resize::images::{Image, ImageRef};
+use anybatch_pixels::{Scaler, Size};
 
-use super::{Pixels, Read, Shape, Unreadable};
+use super::{Pixels, Read, Shape};
 
 /// What resizing an image of a width and a height takes: rows of the wanted number before their columns
 /// are, the wanted number of both before the channels are, and weights.
@@ -15,7 +14,7 @@ pub fn needed_bytes((width, height): (usize, usize), shape: Shape) -> usize {
 
 #[derive(Debug, Default)]
 pub struct Resizer {
-    resizer: fir::Resizer,
+    scaler: Scaler,
     /// Pixels of the wanted size before their channels are the wanted ones.
     resized: Vec<u8>,
 }
@@ -37,35 +36,20 @@ impl Resizer {
     }
 
     fn scale(&mut self, pixels: &Pixels, shape: Shape, out: &mut [u8]) -> Read<()> {
-        let kind = match pixels.channels {
-            1 => fir::PixelType::U8,
-            2 => fir::PixelType::U8x2,
-            3 => fir::PixelType::U8x3,
-            _ => fir::PixelType::U8x4,
-        };
-        let side = |pixels: usize| u32::try_from(pixels).unwrap_or(u32::MAX);
-        let (width, height) = (side(pixels.width), side(pixels.height));
-        let from = ImageRef::new(width, height, pixels.all(), kind).map_err(impossible)?;
-        let (width, height) = (side(shape.width), side(shape.height));
-        let mut to = Image::from_slice_u8(width, height, out, kind).map_err(impossible)?;
-        let triangle = fir::ResizeAlg::Convolution(fir::FilterType::Bilinear);
-        // colours are what they are, however transparent: as TensorFlow has it
-        let options = fir::ResizeOptions::new().resize_alg(triangle).use_alpha(false);
-        self.resizer.resize(&from, &mut to, &options).map_err(impossible)
+        let from = Size { width: pixels.width, height: pixels.height };
+        let to = Size { width: shape.width, height: shape.height };
+        let scaled = self.scaler.scale(pixels.channels, (pixels.all(), from), (out, to));
+        scaled.map_err(|why| format!("it could not be resized: {why}").into())
     }
 
     pub fn held_bytes(&self) -> usize {
-        self.resized.capacity() + self.resizer.size_of_internal_buffers()
+        self.resized.capacity() + self.scaler.held_bytes()
     }
 
     pub fn give_back(&mut self) {
         self.resized = Vec::new();
-        self.resizer.reset_internal_buffers();
+        self.scaler.give_back();
     }
-}
-
-fn impossible(why: impl std::fmt::Display) -> Unreadable {
-    format!("it could not be resized: {why}").into()
 }
 
 fn convert(from: &[u8], channels: usize, to: &mut [u8], wanted: usize) {

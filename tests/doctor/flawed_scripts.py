@@ -225,7 +225,7 @@ import tensorflow as tf
 
 size, parts = 16, 4
 np.random.shuffle(x)
-for step in range(len(x) // size):
+for step in range(len(x) // size):  # AB704 as well
     total = None
     for part in range(parts):
         xs = x[step * size + part * size : (step + 1) * size + part * size]  # AB701 error
@@ -255,6 +255,58 @@ for number, (x, y) in enumerate(data):
     if (number + 1) % 4 == 0 or number + 1 == len(data):
         optimizer.apply_gradients(zip(held, model.trainable_variables))  # AB703 warning
         held = [tf.zeros_like(one) for one in model.trainable_variables]
+----
+import tensorflow as tf
+
+def derived(x, y):
+    with tf.GradientTape() as tape:
+        loss = loss_fn(y, model(x, training=True))
+    return loss, tape.gradient(loss, model.trainable_variables)
+
+for whole in data:
+    held = None
+    for x, y in whole:
+        loss, grads = derived(x, y)
+        held = grads if held is None else [a + b for a, b in zip(held, grads)]
+    optimizer.apply_gradients(zip(held, model.trainable_variables))  # AB703 warning
+----
+import tensorflow as tf
+import keras
+
+class Summing(keras.Model):
+    def train_step(self, batch):  # AB704 as well
+        x, y = batch
+        with tf.GradientTape() as tape:
+            loss = self.compute_loss(y=y, y_pred=self(x, training=True))
+        grads = tape.gradient(loss, self.trainable_variables)
+        for number in range(len(self.sums)):
+            self.sums[number].assign_add(grads[number])
+        self.seen.assign_add(1)
+        tf.cond(self.seen == self.steps, self.update, lambda: None)
+        return {"loss": loss}
+
+    def update(self):
+        self.optimizer.apply_gradients(zip(self.sums, self.trainable_variables))  # AB703 warning
+        self.seen.assign(0)
+        for one in self.sums:
+            one.assign(tf.zeros_like(one))
+----
+import tensorflow as tf
+import keras
+
+class Summing(keras.Model):
+    def train_step(self, batch):
+        x, y = batch
+        with tf.GradientTape() as tape:
+            loss = self.compute_loss(y=y, y_pred=self(x, training=True)) / self.steps
+        grads = tape.gradient(loss, self.trainable_variables)
+        for one, more in zip(self.sums, grads):
+            one.assign_add(more)
+        self.seen.assign_add(1)
+        if self.seen == self.steps:  # AB704 warning
+            self.optimizer.apply_gradients(zip(self.sums, self.trainable_variables))
+            self.seen.assign(0)
+        return {"loss": loss}
 ----
 import tensorflow as tf
 

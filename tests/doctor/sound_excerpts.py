@@ -358,4 +358,44 @@ ds = (
 for x, y in ds:
     step(x, y)
 """,
+    "gradients of a function that divides them": """
+import tensorflow as tf
+def derived(x, y, parts):
+    with tf.GradientTape() as tape:
+        loss = loss_fn(y, model(x, training=True))
+    grads = tape.gradient(loss, model.trainable_variables)
+    grads = [g / parts for g in grads]
+    return loss, grads
+for whole in data:
+    held = None
+    for x, y in whole:
+        loss, grads = derived(x, y, len(whole))
+        held = grads if held is None else [a + b for a, b in zip(held, grads)]
+    opt.apply_gradients(zip(held, model.trainable_variables))
+""",
+    "gradients of a function that are applied one by one": """
+import tensorflow as tf
+def derived(x, y):
+    with tf.GradientTape() as tape:
+        loss = loss_fn(y, model(x, training=True))
+    return loss, tape.gradient(loss, model.trainable_variables)
+for x, y in data:
+    loss, grads = derived(x, y)
+    total = total + loss
+    opt.apply_gradients(zip(grads, model.trainable_variables))
+""",
+    "a step of its own that sums up norms": """
+import tensorflow as tf
+import keras
+class Watched(keras.Model):
+    def train_step(self, batch):
+        x, y = batch
+        with tf.GradientTape() as tape:
+            loss = self.compute_loss(y=y, y_pred=self(x, training=True))
+        grads = tape.gradient(loss, self.trainable_variables)
+        for norm, grad in zip(self.norms, grads):
+            norm.assign_add(tf.norm(grad))
+        self.optimizer.apply_gradients(zip(grads, self.trainable_variables))
+        return {"loss": loss}
+""",
 }

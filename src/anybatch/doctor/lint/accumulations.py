@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from anybatch.doctor.lint.gradients import Gradient, beside_model, calls_in, gradients, names_in
+from anybatch.doctor.lint.gradients import Gradient, beside_model, calls_in, gradients_used, spelled_in
 from anybatch.doctor.lint.keras_calls import reduction_of
 from anybatch.doctor.lint.script import Script
 from anybatch.doctor.lint.uses import Reading
@@ -27,22 +27,32 @@ class Accumulation:
 
 
 def accumulations(reading: Reading) -> list[Accumulation]:
-    """Return every accumulation that is applied in the function where it is summed up."""
+    """Return every accumulation that is applied where it is summed up: in a function or a model's step."""
     return reading.once(_accumulations)
 
 
 def _accumulations(reading: Reading) -> Iterator[Accumulation]:
-    for gradient in gradients(reading):
-        if not gradient.loops or not gradient.kept_as:
+    script = reading.script
+    for gradient in gradients_used(reading):
+        scope = script.scope(gradient.taken)
+        model = _model_of_step(script, scope)
+        if not gradient.kept_as or not (gradient.loops or model):
             continue
-        scope = reading.script.scope(gradient.tape.block)
-        summed = _accumulator(reading.script, gradient)
+        summed = _accumulator(script, gradient, gradient.loops[0] if gradient.loops else scope)
         if summed is None:
             continue
         name, in_place = summed
-        applied = reading.script.once(_updates, scope).get(name)
+        # a step may leave the update to another method of its model
+        applied = script.once(_updates, model or scope).get(name)
         if applied is not None:
-            yield Accumulation(gradient, name, in_place, applied, scope)
+            yield Accumulation(gradient, name, in_place, applied, model or scope)
+
+
+def _model_of_step(script: Script, scope: ast.AST) -> ast.ClassDef | None:
+    """Return the class whose `train_step` a function is: Keras calls it in a loop of its own."""
+    above = script.parents.get(scope)
+    is_step = isinstance(scope, ast.FunctionDef) and scope.name == "train_step"
+    return above if is_step and isinstance(above, ast.ClassDef) else None
 
 
 def _updates(scope: ast.AST) -> dict[str, ast.Call]:
@@ -50,14 +60,14 @@ def _updates(scope: ast.AST) -> dict[str, ast.Call]:
     first: dict[str, ast.Call] = {}
     for call in sorted(calls_in(scope), key=lambda call: call.lineno):
         if isinstance(call.func, ast.Attribute) and call.func.attr in _APPLIES:
-            for name in names_in(call):
+            for name in spelled_in(call):
                 first.setdefault(name, call)
     return first
 
 
-def _accumulator(script: Script, gradient: Gradient) -> tuple[str, bool] | None:
+def _accumulator(script: Script, gradient: Gradient, within: ast.AST) -> tuple[str, bool] | None:
     """Return the name that gradients are added to, and whether in place."""
-    for name, names in script.once(_sums, gradient.loops[0]):
+    for name, names in script.once(_sums, within):
         if gradient.kept_as not in names:
             continue
         if name:
@@ -68,17 +78,24 @@ def _accumulator(script: Script, gradient: Gradient) -> tuple[str, bool] | None:
     return None
 
 
-def _sums(loop: ast.AST) -> list[tuple[str, set[str]]]:
-    """Return every sum in a loop: the name that it is kept as, or "" if it is in place, and all its names."""
+def _sums(within: ast.AST) -> list[tuple[str, set[str]]]:
+    """Return every sum: the name that it is kept as, or "" if it is in place, and all its names."""
     found: list[tuple[str, set[str]]] = []
-    for statement in ast.walk(loop):
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp() as made):
-                if _adds(made.elt) and name in names_in(made):
-                    found.append((name, names_in(made)))
+    for node in ast.walk(within):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.ListComp() | ast.IfExp() as made):
+                # `total = g if total is None else [a + b for a, b in zip(total, g)]`
+                added = [one for one in ast.walk(made) if isinstance(one, ast.ListComp) and _adds(one.elt)]
+                if added and name in spelled_in(made):
+                    found.append((name, spelled_in(made)))
             case ast.For(iter=ast.Call() as pairs, body=body):
                 if any(map(_adds, body)):
-                    found.append(("", names_in(pairs)))
+                    found.append(("", spelled_in(pairs)))
+            case ast.Call(
+                func=ast.Attribute(value=ast.Subscript(value=summed), attr="assign_add"),
+                args=[ast.Subscript(value=added_to), *_],
+            ):
+                found.append(("", spelled_in(summed) | spelled_in(added_to)))
     return found
 
 
@@ -96,6 +113,8 @@ def is_divided(script: Script, accumulation: Accumulation) -> bool:
     """Whether the loss, the gradients or their sum is scaled anywhere, or the loss is a sum by itself."""
     gradient = accumulation.gradient
     if _is_sum(script, gradient.loss) or _scales(beside_model(gradient)):
+        return True
+    if gradient.returned_as in script.once(_scaled, script.scope(gradient.tape.block)):
         return True
     return not {accumulation.name, gradient.kept_as}.isdisjoint(script.once(_scaled, accumulation.scope))
 
@@ -115,9 +134,9 @@ def _scaled(scope: ast.AST) -> set[str]:
     names: set[str] = set()
     for one in ast.walk(scope):
         if isinstance(one, ast.For) and _scales(one):
-            names |= names_in(one.iter)
+            names |= spelled_in(one.iter)
         elif isinstance(one, ast.stmt) and not hasattr(one, "body") and _scales(one):
-            names |= names_in(one)
+            names |= spelled_in(one)
     return names
 
 
@@ -147,14 +166,20 @@ def batches_per_update(condition: ast.If) -> ast.expr | None:
 
 
 def counter(condition: ast.If) -> str:
-    """Return the name that counts batches and that the update sets back to 0, or ""."""
+    """Return what counts batches and is set back to 0 by the update, or ""."""
     counted = condition.test.left if isinstance(condition.test, ast.Compare) else None
-    for statement in condition.body:
-        match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=0)):
-                if isinstance(counted, ast.Name) and counted.id == name:
-                    return name
-    return ""
+    set_back = {ast.unparse(one) for one in map(_set_to_zero, condition.body) if one is not None}
+    name = "" if counted is None else ast.unparse(counted)
+    return name if name in set_back else ""
+
+
+def _set_to_zero(statement: ast.stmt) -> ast.expr | None:
+    match statement:
+        case ast.Assign(targets=[name], value=ast.Constant(value=0)):
+            return name
+        case ast.Expr(ast.Call(func=ast.Attribute(value=name, attr="assign"), args=[ast.Constant(value=0)])):
+            return name
+    return None
 
 
 def _limit(test: ast.expr) -> ast.expr | None:
@@ -177,7 +202,8 @@ def steps_of(accumulation: Accumulation, script: Script) -> str:
     several = None if condition is None else batches_per_update(condition)
     if several is not None:
         return ast.unparse(several)
-    inner = accumulation.gradient.loops[-1].iter
+    loops = accumulation.gradient.loops
+    inner = loops[-1].iter if loops else None
     if isinstance(inner, ast.Call) and ast.unparse(inner.func) == "range" and len(inner.args) == 1:
         return ast.unparse(inner.args[0])
     return "accumulation_steps"

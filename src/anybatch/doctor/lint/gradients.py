@@ -3,7 +3,7 @@
 import ast
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anybatch.doctor.lint.script import Script
 from anybatch.doctor.lint.uses import Reading, Tape
@@ -25,8 +25,12 @@ class Gradient:
     """The name that the gradients are given."""
     loss: ast.expr
     """The loss, with every name replaced by what it was assigned inside the tape's block."""
+    taken: ast.AST
+    """Where it is taken: the tape's block, or the call of the function that returns it."""
     loops: tuple[ast.For, ...]
-    """The loops of the same function that it lies in, the outermost first."""
+    """The loops of the same function that it is taken in, the outermost first."""
+    returned_as: str = ""
+    """What the function calls it that returns it."""
 
 
 def model_of(gradient: Gradient) -> Model | None:
@@ -40,6 +44,11 @@ def gradients(reading: Reading) -> list[Gradient]:
     return reading.once(_gradients)
 
 
+def gradients_used(reading: Reading) -> list[Gradient]:
+    """Return every gradient where it is used: at its tape, or where a function is called that returns it."""
+    return [*gradients(reading), *reading.once(_received)]
+
+
 def _gradients(reading: Reading) -> Iterator[Gradient]:
     for tape in reading.tapes:
         call = _gradient_call(reading.script, tape)
@@ -48,9 +57,52 @@ def _gradients(reading: Reading) -> Iterator[Gradient]:
         kept = reading.script.parents.get(call)
         kept_as = ast.unparse(kept.targets[0]) if isinstance(kept, ast.Assign) else ""
         loss = expanded(call.args[0], tape.block)
-        yield Gradient(
-            tape, call, _owner(call.args[1]), kept_as, loss, loops_around(reading.script, tape.block)
-        )
+        loops = loops_around(reading.script, tape.block)
+        yield Gradient(tape, call, _owner(call.args[1]), kept_as, loss, tape.block, loops)
+
+
+def _received(reading: Reading) -> Iterator[Gradient]:
+    script = reading.script
+    for gradient in gradients(reading):
+        function = script.scope(gradient.taken)
+        if gradient.loops or not isinstance(function, ast.FunctionDef):
+            continue
+        place = _place_in_result(function, gradient)
+        for kept in script.once(_results_kept, script.tree).get(function.name, []):
+            name = None if place is None else _name_at(kept.targets[0], place)
+            if name is not None:
+                loops = loops_around(script, kept)
+                yield replace(gradient, kept_as=name, taken=kept, loops=loops, returned_as=gradient.kept_as)
+
+
+def _place_in_result(function: ast.FunctionDef, gradient: Gradient) -> tuple[int, ...] | None:
+    """Return where in its result a function returns a gradient: (), or (1,) for the second of several."""
+    returned = [one.value for one in ast.walk(function) if isinstance(one, ast.Return)]
+    if len(returned) != 1 or returned[0] is None:
+        return None
+    several = returned[0].elts if isinstance(returned[0], ast.Tuple) else None
+    for at, value in enumerate(several or [returned[0]]):
+        if value is gradient.call or (gradient.kept_as and ast.unparse(value) == gradient.kept_as):
+            return (at,) if several else ()
+    return None
+
+
+def _results_kept(tree: ast.AST) -> dict[str, list[ast.Assign]]:
+    """Return the statements that keep the result of a function, by its name."""
+    found: dict[str, list[ast.Assign]] = {}
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Assign) and isinstance(one.value, ast.Call):
+            found.setdefault(ast.unparse(one.value.func).removeprefix("self."), []).append(one)
+    return found
+
+
+def _name_at(target: ast.expr, place: tuple[int, ...]) -> str | None:
+    """Return the name that one part of a result is given."""
+    for at in place:
+        if not isinstance(target, ast.Tuple) or at >= len(target.elts):
+            return None
+        target = target.elts[at]
+    return target.id if isinstance(target, ast.Name) else None
 
 
 def _gradient_call(script: Script, tape: Tape) -> ast.Call | None:
@@ -130,6 +182,19 @@ class _Without(ast.NodeTransformer):
 def names_in(node: ast.AST) -> set[str]:
     """Return every name that occurs in a piece of code."""
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+
+
+def spelled_in(node: ast.AST) -> set[str]:
+    """Return every name that occurs in a piece of code, attributes with what they belong to: `self.sums`."""
+    if isinstance(node, ast.Name):
+        return {node.id}
+    if isinstance(node, ast.Attribute):
+        owner = node
+        while isinstance(owner, ast.Attribute):
+            owner = owner.value  # type: ignore[assignment]
+        if isinstance(owner, ast.Name):
+            return {ast.unparse(node)}
+    return set().union(*map(spelled_in, ast.iter_child_nodes(node)))
 
 
 def calls_in(node: ast.AST) -> Iterator[ast.Call]:

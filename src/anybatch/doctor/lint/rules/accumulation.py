@@ -17,7 +17,7 @@ from anybatch.doctor.lint.accumulations import (
 from anybatch.doctor.lint.algebra import Polynomial, factor_of, number, polynomial
 from anybatch.doctor.lint.edits import Edit, end_of, inserted, patch, replaced, starts_its_line
 from anybatch.doctor.lint.found import ERROR, NOTE, WARNING, found
-from anybatch.doctor.lint.gradients import Gradient, calls_in, gradients, names_in
+from anybatch.doctor.lint.gradients import Gradient, calls_in, gradients_used, names_in
 from anybatch.doctor.lint.script import Script
 from anybatch.doctor.lint.uses import Names, Reading
 from anybatch.doctor.lint.values import Array, Known, Order
@@ -27,7 +27,7 @@ _MIXES = ("shuffle", "permutation", "permuted")
 
 def overlapping_slices(reading: Reading) -> Iterator[Finding]:
     """AB701: neighbouring updates share records."""
-    for gradient in gradients(reading):
+    for gradient in gradients_used(reading):
         if len(gradient.loops) < 2:
             continue
         outer, inner = gradient.loops[-2:]
@@ -161,7 +161,9 @@ def leftovers(reading: Reading) -> Iterator[Finding]:
     """AB704: the last batches of an epoch never reach an update."""
     for one in accumulations(reading):
         condition = every(one, reading.script)
-        if condition is not None:
+        if not one.gradient.loops:
+            yield _left_in_model(one, condition)
+        elif condition is not None:
             yield from _left_in_sum(reading.script, one, condition)
         elif len(one.gradient.loops) > 1:
             yield from _left_in_data(one.gradient.loops[-2], one.gradient.tape.names)
@@ -186,6 +188,19 @@ def _left_in_sum(script: Script, one: Accumulation, condition: ast.If) -> Iterat
         what=f"batches after the last multiple of {steps} are accumulated and then dropped",
         evidence=f"the update runs only if `{ast.unparse(condition.test)}`, and none follows the loop",
         fix=patch(script, [inserted(end_of(loop), rest)]),
+    )
+
+
+def _left_in_model(one: Accumulation, condition: ast.If | None) -> Finding:
+    """Return what becomes of the last batches where a model accumulates in its own `train_step`."""
+    return found(
+        "AB704",
+        WARNING,
+        condition or one.apply,
+        what="what is summed up when an epoch ends is added to the next one, and lost after the last",
+        evidence=f"`{one.name}` is applied inside train_step alone, and fit does not say when an epoch ends",
+        fix='history = ab.fit(model, x, y, batch_size=512, memory="2GiB")  # and no train_step: '
+        "it splits batches itself",
     )
 
 
@@ -253,7 +268,7 @@ def slices_in_stored_order(reading: Reading) -> Iterator[Finding]:
     }
     if called & set(_MIXES):
         return
-    for gradient in gradients(reading):
+    for gradient in gradients_used(reading):
         sliced = _first_sliced(gradient)
         if sliced is None:
             continue

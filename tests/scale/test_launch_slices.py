@@ -201,5 +201,15 @@ def test_a_damaged_record_is_missing_from_its_batch_and_shifts_no_other(damaged,
         assert [together(share) for share in shares if any(share)] == [one for one in expected if one]
 
 
+@pytest.mark.parametrize("name", READ)
+def test_workers_leave_out_the_batches_that_one_process_leaves_out(damaged, name):
+    stream = READ[name](damaged).batch(7, drop_remainder=True)
+    expected = whole(stream, epoch=1)
+    assert 0 < len(expected) < ROWS // 7
+    for workers in (2, 3):
+        shares = batches(opened(stream, workers, 4, epoch=1))
+        assert [together(share) for share in shares] == expected
+
+
 def test_rows_are_dealt_out_evenly():
     assert [Slice(rank, 3).rows_of(8) for rank in range(3)] == [3, 3, 2]

@@ -15,6 +15,7 @@ from anybatch.stream import Stream
 from anybatch.stream.arrays import Arrays
 from anybatch.stream.batch import Batch
 from anybatch.stream.chunk import close
+from anybatch.stream.declared import length_is_certain
 from anybatch.stream.epoch import Epoch
 from anybatch.stream.limits import LimitMemory, Prefetch
 from anybatch.stream.map import Map, RandomMap
@@ -168,6 +169,8 @@ def _why_not_alone(stage: Stage) -> str | None:
         stage = stage.parent
     if addressed(stage.parent) is None:
         return f"behind `{stage.parent.described()}` the place of a record is known only after reading"
+    if stage.drop_remainder and not length_is_certain(stage):
+        return f"`{stage.described()}` leaves out batches that lack a damaged record, of whichever worker"
     return None
 
 

@@ -67,6 +67,12 @@ $(BUILD): | $(SETUP)
 		$(VENV_PYTHON) -m maturin develop --release --locked --quiet
 	@mkdir -p $(STAMPS) && rm -f $(STAMPS)/build-* && touch $@
 
+# Needs no Python: it is compiled while packages are being installed, and the module only has to be linked.
+.PHONY: core
+core:
+	$(call say,"Compiling the core")
+	@cargo build --release --locked --quiet -p anybatch-core
+
 .PHONY: demo
 demo: $(BUILD) ## See what anybatch does, on data it makes itself
 	$(call say,"Running the demo")
@@ -76,7 +82,8 @@ demo: $(BUILD) ## See what anybatch does, on data it makes itself
 .PHONY: test
 test: ## Run every check that has to pass: lint, Rust tests, documentation, Python tests
 	$(call say,"Installing and compiling and checking side by side; the first time this takes minutes")
-	@$(MAKE) --no-print-directory --output-sync=target -j $(JOBS) SIDE_BY_SIDE=yes test-rust setup browser lint docs
+	@$(MAKE) --no-print-directory --output-sync=target -j $(JOBS) SIDE_BY_SIDE=yes \
+		test-rust setup core browser lint docs
 	@$(MAKE) --no-print-directory test-python
 
 # Only where somebody may install for all; elsewhere the tests say what they leave out.

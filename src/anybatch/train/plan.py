@@ -20,6 +20,7 @@ from anybatch.train.plan_known import COPIES_OF_SLICES, Held, first_part, held_b
 from anybatch.train.plan_measured import MeasuredPlan
 from anybatch.train.plan_memory import Known
 from anybatch.train.plan_need import may_not_fit
+from anybatch.train.plan_pace import fastest
 from anybatch.train.plan_refusals import AboveLimit, OneSampleTooLarge
 from anybatch.train.plan_search import MARGIN, chosen
 from anybatch.train.plan_uses import Peak, accounted
@@ -172,16 +173,18 @@ def _faster(planned: Plan, held_bytes: int) -> Plan:
 
 def _told(known: Known, splitting: Any, source: Source, held: Held, limit_bytes: int) -> MeasuredPlan:
     peaks, free_bytes, batch_size = known.peaks, limit_bytes - held.n_bytes, source.batch_size or 1
-    part = chosen(peaks, batch_size, free_bytes)
-    if part is None:
+    largest = chosen(peaks, batch_size, free_bytes)
+    if largest is None:
         needed = held.n_bytes + peaks.predicted_peak_bytes(1, max(2, batch_size))
         if not peaks.least_split_bytes:
             needed += COPIES_OF_SLICES * known.sizes.slices_bytes * batch_size
         # where sums grow with the batch, the whole of it may take less than its parts
         needed = min(needed, held.n_bytes + peaks.whole.predicted_peak_bytes(batch_size))
         raise OneSampleTooLarge(round(needed / (1 - MARGIN)), limit_bytes)
+    part = fastest(largest, known.paces)
+    seen = next((pace.rise_bytes for pace in known.paces if pace.part == part), None)
     peak = Peak(
-        n_bytes=held.n_bytes + peaks.predicted_peak_bytes(part, batch_size),
+        n_bytes=held.n_bytes + (peaks.predicted_peak_bytes(part, batch_size) if seen is None else seen),
         held_bytes=held.n_bytes,
         there_bytes=held.variables_bytes,
         batch_size=batch_size,
@@ -198,10 +201,14 @@ def _told(known: Known, splitting: Any, source: Source, held: Held, limit_bytes:
         predicted_peak_bytes=peak.n_bytes,
         limit_bytes=limit_bytes,
         exact=splitting.exact or not split,
-        notes=tuple(splitting.notes) if split else (),
+        notes=(*splitting.notes, *_why_smaller(part, largest)) if split else (),
         uses=account.rows,
         alternatives=alternatives(peak, peaks, known.sizes, account, exact=splitting.exact),
     )
+
+
+def _why_smaller(part: int, largest: int) -> list[str]:
+    return [f"parts of {largest} would fit; those of {part} were faster"] if part < largest else []
 
 
 def _stream_bytes(source: Source) -> int | None:

@@ -10,6 +10,7 @@ from anybatch.train.backends import backend_of
 from anybatch.train.inputs import Source, first_rows
 from anybatch.train.memories import Memory
 from anybatch.train.plan_memory import Known, key_of, remember, remembered
+from anybatch.train.plan_pace import Pace, paces
 from anybatch.train.plan_pooled import PooledSearch
 from anybatch.train.plan_search import MARGIN, Search, Split, chosen, trusted
 from anybatch.train.probe import Prober, undone
@@ -105,7 +106,7 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
             trials = replace(trials, built_bytes=built_bytes + backend.largest_variable_bytes(model))
             sums_bytes = COPIES_OF_SLICES * sizes.slices_bytes * batch_size
             search = pooled(trials, batch_size, free_bytes, sums_bytes=sums_bytes, copy_bytes=copy_bytes)
-        peaks = search.run()
+        peaks, timed = search.run(), tuple[Pace, ...]()
         part_size = chosen(peaks, batch_size, free_bytes)
         if backend.sums_grow(model) and part_size is not None and part_size < batch_size:
             least = (
@@ -114,7 +115,14 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
             # what was seen to fit is not to be refused for the want of a margin
             within = int(free_bytes * (1 - MARGIN))
             peaks = replace(peaks, least_split_bytes=within if within < least <= free_bytes else least)
-    return Known(peaks, sizes)
+        if isinstance(search, Search) and not memory.name and part_size is not None:
+            timed = _timed(trials, part_size, batch_size)
+    return Known(peaks, sizes, timed)
+
+
+def _timed(trials: Trials, part: int, batch_size: int) -> tuple[Pace, ...]:
+    """Return how fast the chosen part is, and smaller ones. A batch that fits whole stays whole."""
+    return paces(trials.pace, part, batch_size) if part < batch_size else ()
 
 
 def _largest_allowed() -> int | None:

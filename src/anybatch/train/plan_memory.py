@@ -15,9 +15,10 @@ from anybatch.handover import Json, read_sealed, write_sealed
 from anybatch.memory import PeakModel, Peaks
 from anybatch.train.backends import backend_of
 from anybatch.train.model_config import config_of, named, uncounted
+from anybatch.train.plan_pace import Pace
 from anybatch.train.plan_uses import Sizes
 
-_FORMAT = 6
+_FORMAT = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,8 @@ class Known:
 
     peaks: Peaks
     sizes: Sizes
+    paces: tuple[Pace, ...] = ()
+    """How fast parts were that fit, the chosen one and smaller ones, where that was timed."""
 
 
 def key_of(model: Any, columns: Any, memory: str = "") -> str:
@@ -62,12 +65,17 @@ def _known(found: Json) -> Known:
     return Known(
         peaks=Peaks(PeakModel(*whole), PeakModel(*split), *map(int, bounds)),
         sizes=Sizes(**found["sizes"], layers=layers),
+        paces=tuple(Pace(*one) for one in found["paces"]),
     )
 
 
 def remember(key: str, known: Known) -> None:
     """Keep what was found out for the next time, if there is a place for it."""
-    content: Json = {"peaks": astuple(known.peaks), "sizes": asdict(known.sizes)}
+    content: Json = {
+        "peaks": astuple(known.peaks),
+        "sizes": asdict(known.sizes),
+        "paces": [astuple(pace) for pace in known.paces],
+    }
     with suppress(OSError):
         write_sealed(_file(key), content, durable=False)
 

@@ -49,6 +49,8 @@ class Taken:
     """How far it stayed risen."""
     used_bytes: int = 0
     """What their tensors took at once, where an allocator of the host says so."""
+    seconds: float = 0.0
+    """What the quickest of them took."""
 
     @property
     def of_tensors_bytes(self) -> int:
@@ -93,26 +95,38 @@ class Prober:
 
     def taken_by_all(self, rows: int) -> Taken:
         """Return the same of updates of a whole batch, in as many parts as it has."""
-        return self._taken(rows, max(SEVERAL, -(-(self._source.batch_size or rows) // rows)))
+        return self._taken(rows, self._parts_of_all(rows))
+
+    def timed(self, rows: int) -> Taken:
+        """Return the same where it is known that it fits: nothing is to be learnt but how long it takes."""
+        return self._made(rows, self._parts_of_all(rows), least=1, most=1)
+
+    def _parts_of_all(self, rows: int) -> int:
+        return max(SEVERAL, -(-(self._source.batch_size or rows) // rows))
 
     def _taken(self, rows: int, parts: int) -> Taken:
+        return self._made(rows, parts, least=UPDATES, most=MOST_UPDATES)
+
+    def _made(self, rows: int, parts: int, *, least: int, most: int) -> Taken:
         give_back_freed()
         self._beat(rows)
         size = self._session.transaction.size = PartSize(rows)
-        start = time.perf_counter()
+        start, seconds = time.perf_counter(), float("inf")
         with self._memory.watch() as watch, self._watched_pool() as used:
-            for done in range(MOST_UPDATES):
-                if done >= UPDATES and time.perf_counter() - start > ENOUGH_SECONDS:
+            for done in range(most):
+                if done >= least and time.perf_counter() - start > ENOUGH_SECONDS:
                     break
+                begun = time.perf_counter()
                 try:
                     self._update(rows, parts)
                 except UpdateCutShort:
                     # all of it will be put back
                     raise RanOut(rows) from None
+                seconds = min(seconds, time.perf_counter() - begun)
         if size.events:
             raise RanOut(rows)
         give_back_freed()
-        return Taken(self._above(watch.peak_bytes), self._above(self._memory.held_bytes()), used())
+        return Taken(self._above(watch.peak_bytes), self._above(self._memory.held_bytes()), used(), seconds)
 
     def _above(self, n_bytes: int) -> int:
         return max(0, n_bytes - self._base_bytes)

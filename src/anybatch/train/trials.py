@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from anybatch.memory import Probe
+from anybatch.train.plan_pace import Pace
 from anybatch.train.plan_pooled import PooledSearch
 from anybatch.train.plan_search import MOST_PROBES, Search, Split
 from anybatch.train.probe import Prober, RanOut, Taken
@@ -38,6 +39,14 @@ class Trials:
         """Return how far they raise memory."""
         taken = self.taken(rows, kind)
         return None if taken is None else taken.rise_bytes
+
+    def pace(self, rows: int) -> Pace | None:
+        """Return how long a batch takes in parts of so many rows; None if memory ran out after all."""
+        try:
+            taken = self._raised(self.prober.timed(rows))
+        except RanOut:
+            return None
+        return Pace(rows, taken.seconds, taken.rise_bytes)
 
     def _raised(self, taken: Taken) -> Taken:
         rise_bytes, left_bytes = taken.rise_bytes + self.built_bytes, taken.left_bytes + self.built_bytes

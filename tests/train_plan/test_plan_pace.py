@@ -1,0 +1,54 @@
+"""The part that is trained with is the fastest of those that fit, as far as a moment tells."""
+
+import pytest
+
+from anybatch.train.plan_pace import ROUNDS, Pace, fastest, paces
+
+
+class Clock:
+    """Gives each part its seconds, the first time more, and counts how often it was asked."""
+
+    def __init__(self, seconds, *, fails_at=None):
+        self.seconds, self.fails_at, self.asked = seconds, fails_at, []
+
+    def __call__(self, part):
+        self.asked.append(part)
+        if part == self.fails_at:
+            return None
+        first = self.asked.count(part) == 1
+        return Pace(part, self.seconds[part] * (1.5 if first else 1.0), 1000 * part - first)
+
+
+def test_a_part_and_a_quarter_of_it_are_timed_in_turns_and_the_best_of_each_counts():
+    clock = Clock({128: 0.4, 32: 0.3})
+    assert set(paces(clock, 128, 256)) == {Pace(128, 0.4, 128_000), Pace(32, 0.3, 32_000)}
+    assert clock.asked == [128, 32] * ROUNDS
+
+
+def test_updates_that_take_long_are_timed_once():
+    clock = Clock({128: 4.0, 32: 3.0})
+    paces(clock, 128, 256)
+    assert clock.asked == [128, 32]
+
+
+def test_small_parts_are_not_cut_further():
+    assert paces(Clock({}), 16, 64) == ()
+
+
+def test_what_does_not_fit_after_all_is_not_asked_for_again():
+    clock = Clock({128: 0.4, 32: 0.3}, fails_at=128)
+    assert paces(clock, 128, 256) == (Pace(32, pytest.approx(0.45), 31_999),)
+    assert clock.asked == [128, 32]
+
+
+@pytest.mark.parametrize(
+    ("large", "small", "chosen"), [(1.0, 0.8, 32), (1.0, 0.99, 128), (1.0, 1.2, 128)], ids=str
+)
+def test_a_smaller_part_is_chosen_only_if_it_is_faster(large, small, chosen):
+    assert fastest(128, [Pace(32, small, 1), Pace(128, large, 4)]) == chosen
+
+
+def test_what_was_timed_under_another_limit_is_of_use_as_far_as_it_fits():
+    timed = [Pace(32, 0.8, 1), Pace(128, 1.0, 4)]
+    assert (fastest(300, timed), fastest(100, timed), fastest(20, timed)) == (32, 100, 20)
+    assert fastest(100, []) == 100

@@ -105,6 +105,11 @@ impl State {
         results.complete = complete;
     }
 
+    /// As much is made ahead as may be.
+    fn is_full(&self) -> bool {
+        self.started >= self.taken + self.depth.now()
+    }
+
     fn has_next(&self) -> bool {
         self.ready.get(&self.taken).is_some_and(|results| !results.pieces.is_empty())
     }
@@ -350,7 +355,7 @@ fn take_job(shared: &Shared) -> Option<(u64, Unresolved)> {
         if state.stop || state.ended_at.is_some() {
             return false;
         }
-        let full = state.started >= state.taken + state.depth.now();
+        let full = state.is_full();
         state.depth.met(full);
         full || state.source.is_none() || (shared.brought_bytes > 0 && !has_room(shared, state))
     };
@@ -367,9 +372,12 @@ fn take_job(shared: &Shared) -> Option<(u64, Unresolved)> {
     match job {
         Ok(Some(job)) => {
             state.started += 1;
+            let is_full = state.is_full();
             drop(state);
-            // there may be work for one more, who wakes the next in turn
-            shared.work.call_one();
+            if !is_full {
+                // there is work for one more, who calls the next in turn
+                shared.work.call_one();
+            }
             return Some((number, job));
         }
         Ok(None) => state.ended_at = Some(number),

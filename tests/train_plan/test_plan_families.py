@@ -84,7 +84,10 @@ def test_the_chosen_part_is_about_as_fast_as_the_fastest(tmp_path: Any, family: 
     megabytes = limits(tmp_path, family)[2]
     found = child(tmp_path, family, str(megabytes), "sizes")
     rates = {int(part): rate for part, rate in found["rates"].items()}
-    share = rates[found["chosen"]] / max(rates.values())
     told = ", ".join(f"{part}: {rate:,.0f}" for part, rate in sorted(rates.items()))
-    print(f"{family}: {found['chosen']} of {{{told}}} samples/s: {share:.0%} of the fastest", flush=True)
-    assert share >= 0.95
+    print(
+        f"{family}: {found['chosen']} of {{{told}}} samples/s; measured again beside {found['fastest']}: ",
+        end="",
+    )
+    print(f"{found['share']:.0%}", flush=True)
+    assert found["share"] >= 0.95

@@ -147,3 +147,12 @@ def test_an_allocator_that_keeps_everything_does_not_hide_what_one_part_takes():
     peaks = Search(measure, 2048, 304 * MB, *starts, most_probes=3, sums_grow=True).run()
     assert chosen(peaks, 2048, 304 * MB) == 2048
     assert kept[0] <= 304 * MB
+
+
+def test_a_larger_part_that_only_a_surprise_could_keep_from_fitting_is_looked_at():
+    batch, per_sample = 4096, 100_000
+    free = int(2048 * per_sample * 1.2)
+    peaks, tried, _ = searched(batch, free, fixed=MB, sums=0, per_sample=per_sample)
+    assert chosen(peaks, batch, free) == 2048
+    assert all(tried)
+    assert len(tried[1:]) <= 4

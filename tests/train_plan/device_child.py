@@ -20,7 +20,7 @@ def model() -> Any:
     return made
 
 
-def main(device_memory: str, *, train: bool) -> dict[str, Any]:
+def main(device_memory: str) -> dict[str, Any]:
     import numpy as np
     import tensorflow as tf
 
@@ -37,8 +37,6 @@ def main(device_memory: str, *, train: bool) -> dict[str, Any]:
         "limit": found.limit_bytes,
         "notes": list(found.notes),
     }
-    if not train:
-        return told
     forget_peak()
     history = ab.fit(trained, x, y, batch_size=BATCH_SIZE, device_memory=device_memory, verbose=0)
     return told | {
@@ -62,4 +60,4 @@ def peak() -> int:
 
 
 if __name__ == "__main__":
-    json.dump(main(sys.argv[1], train=sys.argv[2:] == ["train"]), sys.stdout)
+    json.dump(main(sys.argv[1]), sys.stdout)

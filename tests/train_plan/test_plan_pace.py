@@ -45,10 +45,18 @@ def test_what_does_not_fit_after_all_is_not_asked_for_again():
     ("large", "small", "chosen"), [(1.0, 0.8, 32), (1.0, 0.99, 128), (1.0, 1.2, 128)], ids=str
 )
 def test_a_smaller_part_is_chosen_only_if_it_is_faster(large, small, chosen):
-    assert fastest(128, [Pace(32, small, 1), Pace(128, large, 4)]) == chosen
+    assert fastest(128, [Pace(32, small, 1), Pace(128, large, 4)], 256) == chosen
 
 
 def test_what_was_timed_under_another_limit_is_of_use_as_far_as_it_fits():
     timed = [Pace(32, 0.8, 1), Pace(128, 1.0, 4)]
-    assert (fastest(300, timed), fastest(100, timed), fastest(20, timed)) == (32, 100, 20)
-    assert fastest(100, []) == 100
+    assert [fastest(part, timed, 1024) for part in (300, 100, 20)] == [32, 100, 20]
+    assert fastest(100, [], 1024) == 100
+
+
+def test_a_batch_that_fits_whole_stays_whole():
+    assert fastest(256, [Pace(32, 0.8, 1), Pace(128, 1.0, 4)], 256) == 256
+
+
+def test_a_part_timed_for_another_batch_is_made_even():
+    assert fastest(200, [Pace(32, 0.8, 1), Pace(128, 1.0, 4)], 300) == 30

@@ -181,7 +181,7 @@ def _told(known: Known, splitting: Any, source: Source, held: Held, limit_bytes:
         # where sums grow with the batch, the whole of it may take less than its parts
         needed = min(needed, held.n_bytes + peaks.whole.predicted_peak_bytes(batch_size))
         raise OneSampleTooLarge(round(needed / (1 - MARGIN)), limit_bytes)
-    part = fastest(largest, known.paces)
+    part = fastest(largest, known.paces, batch_size)
     seen = next((pace.rise_bytes for pace in known.paces if pace.part == part), None)
     peak = Peak(
         n_bytes=held.n_bytes + (peaks.predicted_peak_bytes(part, batch_size) if seen is None else seen),

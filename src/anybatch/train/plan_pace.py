@@ -46,18 +46,20 @@ def _best(of_one_part: Sequence[Pace]) -> Pace:
     return Pace(of_one_part[0].part, min(map(_seconds, of_one_part)), rise_bytes)
 
 
-def fastest(part: int, timed: Sequence[Pace]) -> int:
+def fastest(part: int, timed: Sequence[Pace], batch_size: int) -> int:
     """Return the part itself, or a smaller one that was clearly faster than the largest that was timed.
 
+    What was timed may be of another limit or batch size. A batch that fits whole stays whole.
+
     >>> timed = [Pace(128, 1.0, 900), Pace(64, 0.8, 500), Pace(32, 0.9, 300)]
-    >>> fastest(128, timed), fastest(200, timed), fastest(40, timed), fastest(16, timed)
-    (64, 64, 40, 16)
+    >>> [fastest(part, timed, 256) for part in (128, 200, 40, 16, 256)]
+    [64, 64, 40, 16, 256]
     """
     fitting = [pace for pace in timed if pace.part <= part]
-    if not fitting:
+    if not fitting or part >= batch_size:
         return part
     best, largest = min(fitting, key=_seconds), max(fitting, key=lambda pace: pace.part)
-    return best.part if _is_faster(best, largest) else part
+    return part_sizes(batch_size, best.part)[0] if _is_faster(best, largest) else part
 
 
 def _is_faster(one: Pace, other: Pace) -> bool:

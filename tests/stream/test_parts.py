@@ -2,14 +2,28 @@
 
 import numpy as np
 import pytest
-from pipelines import IN_FILES, doubled, from_files, from_memory, noisy_columns, not_a_third
+from pipelines import IN_FILES, doubled, from_files, from_memory, noisy_columns, not_a_third, shards
 from stream_laws import plain
 
-from anybatch.records import is_aligned
+import anybatch as ab
+from anybatch.records import Padded, RaggedColumn, is_aligned
 from anybatch.stream.split import even_parts
 from anybatch.stream.structure import joined, leaves
 
 FILES = from_files().shuffle(seed=3)
+LENGTHS = np.array([3, 3, 3, 3, 5, 2, 4, 1, 2])
+
+
+def counted(record):
+    """Lists that are equally long in the first batch, by chance."""
+    return {"x": np.arange(record["n"]), "y": record["n"]}
+
+
+def nested(record):
+    n = int(record["n"])
+    return {"s": RaggedColumn(np.arange(n), np.array([0, n // 2, n])), "y": record["n"]}
+
+
 STREAMS = {
     "in file order": from_files().batch(4),
     "shuffled": FILES.batch(5),
@@ -30,6 +44,20 @@ STREAMS = {
     "several epochs": FILES.batch(4).repeat(2),
     "an epoch": FILES.batch(4).epoch(7),
     "cached": from_memory(11).cache().shuffle(seed=1).batch(4),
+    "some of cached batches": from_memory(23).batch(4).cache().skip(1).take(3),
+    "cached batches": from_memory(11).batch(4).cache(),
+    "mapped at random behind whole batches": FILES.batch(5, drop_remainder=True).random_map(
+        noisy_columns, batched=True
+    ),
+    "mapped at random behind several epochs": FILES.repeat(2)
+    .batch(5)
+    .random_map(noisy_columns, batched=True),
+    "lists that a function makes": ab.from_arrays({"n": LENGTHS})
+    .map(counted)
+    .batch(4)
+    .as_supervised("x", "y"),
+    "lists in lists": ab.from_arrays({"n": LENGTHS}).map(nested).batch(4).as_supervised("s", "y"),
+    "padded by the reader": ab.read(shards(), {"r": Padded("int64"), "n": ab.Numbers("int64")}).batch(5),
 }
 MOST = [1, 2, 3, 1000]
 
@@ -95,3 +123,17 @@ def test_records_that_are_in_no_batch_have_no_parts():
     with pytest.raises(ValueError, match="only a stream with batch"):
         FILES.parts(3)
     assert len(FILES) == IN_FILES
+
+
+def test_lists_that_come_late_are_padded_and_nothing_comes_twice():
+    def some_lists(columns):
+        """Rows of one length in the first batch, of several in the next."""
+        n = columns["n"]
+        lists = RaggedColumn(np.arange(n.sum()), np.concatenate([[0], np.cumsum(n)]))
+        return {"x": lists if n.max() > 3 else lists.to_padded(), "n": n}
+
+    stream = ab.from_arrays({"n": LENGTHS}).batch(4).map(some_lists, batched=True).as_supervised("x", "n")
+    assert batches_of(stream.parts(4)) == [plain(batch) for batch in stream]
+    late = ab.from_arrays({"n": LENGTHS[2:]}).batch(4).map(some_lists, batched=True).as_supervised("x")
+    with pytest.raises(ValueError, match="of one batch the first rows are equally long"):
+        list(late.parts(2))

@@ -81,3 +81,22 @@ def test_batches_can_be_joined_too(join):
         repr(one) for stream in streams for one in elements(stream)
     )
     assert len(joined) == 5
+
+
+def columns_in_another_order():
+    one = ab.from_arrays({"x": np.zeros(8), "y": np.ones(8)})
+    other = ab.from_arrays({"y": np.ones(8), "x": np.zeros(8)})
+    return ab.concat([one, other])
+
+
+def test_a_cache_keeps_columns_by_their_names():
+    stream = columns_in_another_order().cache()
+    assert len(list(stream)) == 16
+    assert [(record["x"], record["y"]) for record in stream] == [(0, 1)] * 16
+
+
+def test_datasets_have_columns_by_their_names():
+    pytest.importorskip("tensorflow")
+    for batch in columns_in_another_order().batch(4).to_tf():
+        assert (batch["x"].numpy() == 0).all()
+        assert (batch["y"].numpy() == 1).all()

@@ -3,7 +3,17 @@
 from anybatch.records.aligned import ALIGNMENT_BYTES, aligned_copy, aligned_empty, aligned_rows, is_aligned
 from anybatch.records.assemble import int64s
 from anybatch.records.columns import BytesColumn, Column, RaggedColumn, row, take_rows
-from anybatch.records.features import Bytes, Feature, Image, Numbers, Ragged, Raw, Sequence, resolve
+from anybatch.records.features import (
+    Bytes,
+    Feature,
+    Image,
+    Numbers,
+    Padded,
+    Ragged,
+    Raw,
+    Sequence,
+    resolve,
+)
 from anybatch.records.index import build_index, keep_index, load_index, load_or_build, sidecar_beside
 from anybatch.records.infer import infer_features, infer_from
 from anybatch.records.inspect import FeatureReport, Finding, Inspection, inspect
@@ -49,6 +59,7 @@ __all__ = [
     "Ledger",
     "Numbers",
     "Overview",
+    "Padded",
     "Part",
     "Paths",
     "Ragged",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anybatch.errors import DoesNotFit
+from anybatch.records import Padded
 from anybatch.stream.chunk import Chunk, State, one_chunk
 from anybatch.stream.layout import named_leaves
 from anybatch.stream.meters import Meter
@@ -48,8 +49,18 @@ class Batch(Operation):
 
     @property
     def comes_in_parts(self) -> bool:
-        """Whether a batch need not be put together before its first part is known to be one."""
-        return self._by_position and not self.drop_remainder
+        """Whether a batch need not be put together before its first part is known to be one.
+
+        Rows that the reader pads are as long as the longest that are read together.
+        """
+        return self._by_position and not self.drop_remainder and not self._reads_padded
+
+    @property
+    def _reads_padded(self) -> bool:
+        below = addressed(self.parent)
+        read = getattr(self.parent if below is None else below.source, "record_set", None)
+        features = () if read is None or read.features is None else read.features.values()
+        return any(isinstance(feature, Padded) for feature in features)
 
     def parts(self, run: Run, state: State, most: int) -> Iterator[Chunk]:
         """Yield batches part by part, none of more than `most` records."""

@@ -147,7 +147,9 @@ class Filling:
     def _append(self, columns: Structure, *, loose: bool) -> None:
         if _shape_of(columns) != self._structure:
             raise CannotStore("", "later records are made up of other columns than the first")
-        for (name, column), filled in zip(named_leaves(columns), self._columns, strict=True):
+        # by name: others may have them in another order
+        in_order = mapped(lambda _, column: column, self._structure, columns)
+        for (name, column), filled in zip(named_leaves(in_order), self._columns, strict=True):
             filled.append(column, name, self._rows, loose=loose)
 
     def _place(self, positions: Numbers) -> None:

@@ -2,7 +2,7 @@
 
 Two equal hashes mean equal values as far as can be told by looking: code, constants, defaults, closures, and
 the globals that code names, followed into functions and classes of the user's own. Libraries count by their
-version. What cannot be looked into has no hash.
+version, those that tell none by their files. What cannot be looked into has no hash.
 """
 
 import dis
@@ -142,9 +142,14 @@ class Hasher:
         return found
 
     def version_of(self, module_name: str) -> bytes:
-        """Return which version of a library a module belongs to."""
-        top = sys.modules.get(module_name.partition(".")[0])
-        return str(getattr(top, "__version__", "")).encode() if self._versions else b""
+        """Return which version of a library a module belongs to; of one that tells none, its file's hash."""
+        if not self._versions:
+            return b""
+        name = module_name.partition(".")[0]
+        told = getattr(sys.modules.get(name), "__version__", None)
+        if told is not None or name in sys.stdlib_module_names:
+            return str(told or "").encode()
+        return _hash_of_file(getattr(sys.modules.get(module_name), "__file__", None))
 
     def unstable(self, what: str) -> Unstable:
         """Return the error for something here that has no hash."""
@@ -155,6 +160,14 @@ class Hasher:
             if isinstance(value, kinds):
                 return [parts.__name__.encode(), *parts(self, value)]
         return _instance(self, value)
+
+
+@functools.cache
+def _hash_of_file(path: str | None) -> bytes:
+    try:
+        return b"" if path is None else hashlib.blake2b(Path(path).read_bytes(), digest_size=16).digest()
+    except OSError:
+        return b""
 
 
 def _plain(value: Any) -> bytes | None:

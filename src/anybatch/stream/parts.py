@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from anybatch.errors import AnybatchError
 from anybatch.stream.batch import Batch
-from anybatch.stream.chunk import Chunk, State, close, wrapping
+from anybatch.stream.chunk import Chunk, State, close, epochs_at, wrapping
 from anybatch.stream.epoch import Epoch
 from anybatch.stream.iterator import Resumable
 from anybatch.stream.limits import LimitMemory, Prefetch
 from anybatch.stream.map import Map, RandomMap
-from anybatch.stream.order import run_map
+from anybatch.stream.order import addressed, run_map
 from anybatch.stream.repeat import Repeat
 from anybatch.stream.run import Run
 from anybatch.stream.slices import Slice
@@ -66,7 +67,7 @@ def _operated(stage: Operation, run: Run, state: State, most: int) -> Iterator[C
             return opened(run, state)
         case Repeat():
             return stage.repeated(opened, run, state)
-        case Slice():
+        case Slice() if addressed(stage) is None:
             return _counted(stage, opened, run, state)
         case Map(columnwise=True) | RandomMap(columnwise=True):
             return run_map(stage, run, lambda below: opened(below, state), stage.parent.weight)
@@ -93,17 +94,41 @@ def _supervised(
     stage: Supervised, opened: Callable[[Run, State], Iterator[Chunk]], run: Run, state: State, most: int
 ) -> Iterator[Chunk]:
     """Yield parts as tuples. Lists are padded to the longest of their batch, which then has to be whole."""
-    parts = opened(run, state)
+    parts, begins = opened(run, state), True
     for part in parts:
         if part.rows and stage.pads(part):
             close(parts)
+            if not begins:
+                raise LateLists(stage.described())
             yield from _padded(stage, run, state, most)
             return
         yield stage.change(part) if part.rows else part
+        begins = part.ends_batch
+        # behind the last whole batch: should lists come now, nothing comes twice
+        state = part.stamp(part.rows - 1) if begins else state
+
+
+class LateLists(AnybatchError, ValueError):
+    """Lists in a batch whose first part had none: it has been given away by then."""
+
+    def __init__(self, stage: str) -> None:
+        super().__init__(stage)
+        self.stage = stage
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.stage}` pads lists to the longest of their batch, and of one batch the first rows are "
+            "equally long and later ones are not; let the function that makes them run record by record, "
+            "before batch, or return rows of one length"
+        )
 
 
 def _padded(stage: Supervised, run: Run, state: State, most: int) -> Iterator[Chunk]:
     for whole in stage.parent.open(run, state):
+        if stage.nests(whole):
+            # lists in lists: the longest of each kind may be in any row
+            yield from _cut(iter([stage.change(whole)]), most)
+            continue
         lengths = stage.lengths(whole)
         for part in _cut(iter([whole]), most):
             yield stage.padded(part, lengths)
@@ -117,12 +142,15 @@ def _cut(batches: Iterator[Chunk], most: int) -> Iterator[Chunk]:
         start = 0
         for at, size in enumerate(sizes):
             value = batch.value if len(sizes) == 1 else _copied(batch.value, start, start + size)
+            # a function over the whole batch may have made other rows of it, which have no numbers
+            own = slice(start, start + size) if rows == len(batch.numbers) else slice(None)
             stamp = batch.stamp
             yield replace(
                 batch,
                 value=value,
                 rows=size,
-                numbers=batch.numbers,
+                numbers=batch.numbers[own],
+                epoch=epochs_at(batch.epoch, own),
                 stamp=lambda _row, stamp=stamp: stamp(0),  # type: ignore[misc]
                 whole=False,
                 ends_batch=at == len(sizes) - 1,

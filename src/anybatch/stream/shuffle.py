@@ -72,7 +72,10 @@ class WindowShuffle(Operation):
             meter.peak_bytes = max(meter.peak_bytes, 2 * window.nbytes)
             behind = _Place(place.window + 1, window.stamp(window.rows - 1), 0)
             rest = self._shuffled(window, place.window).cut(place.emitted, window.rows)
+            # all that is kept of it while its rows are given out, and nothing while the next one is made
+            del window
             yield from _stamped(rest, place, behind, run.most_rows)
+            del rest
             place = behind
 
     @property
@@ -104,23 +107,27 @@ def _windows(chunks: Iterator[Chunk], most_bytes: int) -> Iterator[Chunk]:
     for chunk in chunks:
         held.append(chunk)
         n_bytes += chunk.nbytes
+        del chunk
         if n_bytes >= most_bytes:
             yield _together(held)
-            held, n_bytes = [], 0
+            n_bytes = 0
     if held:
         yield _together(held)
 
 
 def _together(chunks: list[Chunk]) -> Chunk:
-    last = chunks[-1]
+    """Return all rows as one chunk, and let go of the others."""
+    behind = chunks[-1].stamp(chunks[-1].rows - 1)
     rows = sum(chunk.rows for chunk in chunks)
-    return Chunk(
+    window = Chunk(
         value=joined([as_columns(chunk.value) for chunk in chunks]),
         rows=rows,
         numbers=np.concatenate([chunk.numbers for chunk in chunks]),
         epoch=epochs_of([(chunk.epoch, chunk.rows) for chunk in chunks]),
-        stamp=lambda row: last.stamp(last.rows - 1) if row == rows - 1 else None,
+        stamp=lambda row: behind if row == rows - 1 else None,
     )
+    chunks.clear()
+    return window
 
 
 @dataclass(frozen=True, slots=True)

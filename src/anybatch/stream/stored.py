@@ -155,7 +155,7 @@ class Stored:
         numbered = self._numbered
         if numbered is None:
             chunks = _first_of(self.content.open(run.at_epoch(0), None), steps)
-            chunks = chunks if self.content.batched else _in_batches(chunks, run.rows)
+            chunks = _numbered(chunks) if self.content.batched else _in_batches(chunks, run.rows)
         elif not steps and not start:
             # not by number: then nobody has to count them first
             chunks = self.content.open(run.at_epoch(0), None)
@@ -281,6 +281,12 @@ def _in_batches(chunks: Iterator[Chunk], size: int) -> Iterator[Chunk]:
             passed += part.rows
     if waiting is not None:
         yield replace(waiting, ends_batch=True)
+
+
+def _numbered(batches: Iterator[Chunk]) -> Iterator[Chunk]:
+    """Yield batches with the states that they have once they are stored: which one comes next."""
+    for number, batch in enumerate(batches, 1):
+        yield replace(batch, stamp=lambda _row, number=number: {"position": number})  # type: ignore[misc]
 
 
 def _at_position(part: Chunk, first: int, *, ends_batch: bool) -> Chunk:

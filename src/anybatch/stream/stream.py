@@ -124,7 +124,8 @@ class Stream:
     def random_map(self, fn: Callable[[Any, Any], Any], *, seed: int = 0, batched: bool = False) -> "Stream":
         """Return `fn(record, rng)`; with `batched`, `fn(columns, seeds)`, one seed per record.
 
-        The randomness depends on seed, epoch and record alone: it survives threads, workers and restarts.
+        The randomness depends on seed, epoch and record alone: it survives threads, workers and restarts. Two
+        of them with one seed draw the same numbers for a record: give each its own.
         """
         return Stream(RandomMap(self._stage, fn, seed_number(seed), batched))
 

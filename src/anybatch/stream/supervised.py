@@ -32,9 +32,21 @@ class Supervised(OneToOne):
         return chunk.with_value(mapped(_dense, chosen) if chunk.whole else chosen)
 
     def pads(self, chunk: Chunk) -> bool:
-        """Return whether a column has rows of different lengths."""
+        """Return whether a column has rows of different lengths, or may have: a function makes each of them.
+
+        These look equally long wherever they are so by chance. Images are taken for what they look like.
+        """
+        loose = isinstance(chunk.value, Loose)
+        columns = leaves(self._chosen(as_columns(chunk.value)))
         return any(
-            isinstance(column, RaggedColumn) for column in leaves(self._chosen(as_columns(chunk.value)))
+            isinstance(column, RaggedColumn) or (loose and _may_be_lists(column)) for column in columns
+        )
+
+    def nests(self, chunk: Chunk) -> bool:
+        """Return whether a column has lists in its lists."""
+        columns = leaves(self._chosen(as_columns(chunk.value)))
+        return any(
+            isinstance(column, RaggedColumn) and isinstance(column.values, RaggedColumn) for column in columns
         )
 
     def lengths(self, chunk: Chunk) -> Structure:
@@ -87,6 +99,10 @@ def _chosen(columns: Mapping[str, Any], names: Any) -> Structure:
     if names is None:
         return None
     return tuple(_chosen(columns, name) for name in names)
+
+
+def _may_be_lists(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and 2 <= column.ndim <= 3
 
 
 def _longest(column: Any) -> int:

@@ -104,3 +104,8 @@ def test_damaged_records_are_left_out_in_the_same_places(tmp_path):
         assert sorted(later.corrupt) == sorted(damages.corrupt)
         in_order = stream().cache(place and tmp_path / "in order").batch(4)
         assert elements(in_order) == elements(in_order) == elements(stream().batch(4))
+
+
+@law(contents(), on_disk, examples=15, soak=300)
+def test_cached_batches_can_be_left_and_taken_up_anywhere(stream, disk):
+    check_restores_before_every_element(stream.batch(3).cache(somewhere(disk)))

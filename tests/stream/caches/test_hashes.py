@@ -2,7 +2,9 @@
 """Equal values and functions have equal hashes, and others have not."""
 
 import functools
+import importlib
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 import anybatch as ab
 from anybatch.stream.hashes import Hasher, Unstable
+from anybatch.stream.hashes import _hash_of_file as hashes_of_files
 
 
 def digest(value: Any) -> bytes:
@@ -69,3 +72,17 @@ def test_decorated_functions_are_looked_into():
 def test_what_has_a_state_of_its_own_has_no_hash(value):
     with pytest.raises(Unstable, match=type(value).__qualname__):
         digest(lambda: value)
+
+
+def test_a_library_that_tells_no_version_is_known_by_its_file(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    hashes = []
+    for factor in (2, 3, 3):
+        (folder / "untold_library.py").write_text(f"def prepare(record):\n    return record * {factor}\n")
+        monkeypatch.delitem(sys.modules, "untold_library", raising=False)
+        importlib.invalidate_caches()
+        hashes_of_files.cache_clear()
+        hashes.append(digest(importlib.import_module("untold_library").prepare))
+    assert hashes[0] != hashes[1] == hashes[2]

@@ -22,7 +22,7 @@ from anybatch.stream.layout import as_lists, named_leaves
 from anybatch.stream.limits import bounded
 from anybatch.stream.run import Run
 from anybatch.stream.stage import Endless, Stage
-from anybatch.stream.structure import Structure, as_columns, mapped
+from anybatch.stream.structure import Structure, as_columns, leaves, mapped
 
 Begin: TypeAlias = Callable[[int], Run]
 """A new run of a given epoch."""
@@ -175,10 +175,14 @@ class _Bridge:
 
     def arrays(self, element: Structure) -> list[NDArray[Any]]:
         """Return an element as arrays, in the order of its columns."""
-        leaves = [leaf for _, leaf in named_leaves(element)]
-        if len(leaves) != len(self._ports):
-            raise ShapeDiffers("", f"{len(self._ports)} columns", f"{len(leaves)} columns")
-        return [array for port, leaf in zip(self._ports, leaves, strict=True) for array in port.arrays(leaf)]
+        count = sum(1 for _ in leaves(element))
+        if count != len(self._ports):
+            raise ShapeDiffers("", f"{len(self._ports)} columns", f"{count} columns")
+        # by name: elements of several streams may have them in another order
+        in_order = leaves(mapped(lambda _, leaf: leaf, self._specs, element))
+        return [
+            array for port, leaf in zip(self._ports, in_order, strict=True) for array in port.arrays(leaf)
+        ]
 
     def one_at_a_time(self, elements: Callable[[], Iterator[list[NDArray[Any]]]]) -> Any:
         """Return a dataset of elements that come as arrays."""

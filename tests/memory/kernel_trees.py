@@ -45,14 +45,17 @@ def limits(top, version, by_path):
             write(top, f"{folder}/memory.max", "max" if limit is None else limit)
 
 
-def counters(folder, version, *, used=0, inactive_file=0, kills=0, peak=0):
+def counters(folder, version, *, used=0, inactive_file=0, active_file=0, kills=0, peak=0):
+    of_files = {"inactive_file": inactive_file, "active_file": active_file}
     if version == 1:
         write(folder, "memory.usage_in_bytes", used)
-        write(folder, "memory.stat", f"cache 1\ninactive_file 3\ntotal_inactive_file {inactive_file}\n")
+        told = "".join(f"total_{name} {count}\n" for name, count in of_files.items())
+        write(folder, "memory.stat", f"cache 1\ninactive_file 3\n{told}")
         write(folder, "memory.oom_control", f"oom_kill_disable 0\nunder_oom 0\noom_kill {kills}\n")
         write(folder, "memory.max_usage_in_bytes", peak)
     else:
         write(folder, "memory.current", used)
-        write(folder, "memory.stat", f"anon 1\ninactive_file {inactive_file}\n")
+        told = "".join(f"{name} {count}\n" for name, count in of_files.items())
+        write(folder, "memory.stat", f"anon 1\n{told}")
         write(folder, "memory.events", f"low 0\nhigh 0\nmax 7\noom 0\noom_kill {kills}\n")
         write(folder, "memory.peak", peak)

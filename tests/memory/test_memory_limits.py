@@ -32,10 +32,10 @@ def test_without_limits_in_the_groups_the_machine_decides(tmp_path, version):
 
 
 @VERSIONS
-def test_what_others_hold_in_the_group_is_not_ours_and_idle_file_pages_are(tmp_path, version):
+def test_what_others_hold_in_the_group_is_not_ours_and_file_pages_are(tmp_path, version):
     top = grouped(tmp_path, version, {"/a": None, "/a/b": 4 * GB})
-    counters(top / "a/b", version, used=3 * GB, inactive_file=GB // 2)
-    assert allowance(root=tmp_path).limit_bytes == GB + (4 * GB - 3 * GB + GB // 2)
+    counters(top / "a/b", version, used=3 * GB, inactive_file=GB // 2, active_file=GB // 4)
+    assert allowance(root=tmp_path).limit_bytes == GB + (4 * GB - 3 * GB + GB // 2 + GB // 4)
 
 
 def test_the_point_where_the_kernel_slows_a_group_down_is_a_limit_too(tmp_path):
@@ -64,9 +64,9 @@ def test_in_a_container_the_group_that_can_be_seen_counts(tmp_path, version, pat
 
 @VERSIONS
 def test_counters_of_a_group_are_read(tmp_path, version):
-    counters(tmp_path, version, used=500, inactive_file=100, kills=3, peak=900)
+    counters(tmp_path, version, used=500, inactive_file=100, active_file=50, kills=3, peak=900)
     group = Group(tmp_path, tmp_path, version)
-    assert (group.used_bytes(), group.kills(), group.peak_bytes()) == (400, 3, 900)
+    assert (group.used_bytes(), group.kills(), group.peak_bytes()) == (350, 3, 900)
 
 
 @VERSIONS

@@ -3,12 +3,13 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
 from anybatch.handover import (
     FOLDER_VARIABLE,
+    OWNER_VARIABLE,
     Disk,
     Heartbeat,
     Journal,
@@ -72,6 +73,17 @@ def test_without_a_supervisor_there_are_no_orders_and_nobody_listens(monkeypatch
     assert received_orders() is None
     assert not Heartbeat.of_this_process().heard
     assert not Heartbeat.of_this_process().due()
+
+
+def test_what_a_supervised_script_starts_has_its_limits_and_not_its_state(tmp_path, monkeypatch):
+    ORDERS.write(tmp_path)
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    monkeypatch.setenv(OWNER_VARIABLE, str(os.getpid()))
+    assert received_orders() == ORDERS
+    assert Heartbeat.of_this_process().heard
+    monkeypatch.setenv(OWNER_VARIABLE, str(os.getppid()))
+    assert received_orders() == replace(ORDERS, state_folder=None)
+    assert not Heartbeat.of_this_process().heard
 
 
 def test_orders_of_a_newer_version_are_understood_as_far_as_they_are_known(tmp_path):

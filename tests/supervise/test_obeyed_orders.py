@@ -2,12 +2,14 @@
 
 import json
 import time
+from itertools import count
 
 import numpy as np
 import pytest
 
 import anybatch as ab
-from anybatch.handover import FOLDER_VARIABLE, Orders
+from anybatch.handover import FOLDER_VARIABLE, Orders, read_pulse
+from anybatch.train import checkpoint_folders
 from tests.supervise.supervised import MB, needs_group, supervised
 
 ROW_BYTES, ROWS, BATCH = MB // 4, 256, 16
@@ -112,3 +114,42 @@ def settled(elements, made):
         time.sleep(0.1)
     elements.close()
     return before - 1
+
+
+def linear():
+    import keras
+
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse")
+    return model
+
+
+def test_the_steps_of_all_fits_of_a_script_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    seen = []
+    for rows in (8, 24):
+        ab.fit(linear(), np.ones((rows, 3)), np.ones((rows, 1)), batch_size=4, verbose=0)
+        seen.append(read_pulse(tmp_path).step)
+    assert seen[1] - seen[0] == 24 // 4
+
+
+def test_a_run_that_begins_anew_does_so_once_however_often_it_is_started_again(tmp_path, monkeypatch):
+    data = (np.ones((8, 3)), np.ones((8, 1)))
+
+    def trained(run, fits=1):
+        """The epochs that a start of a script makes, each of whose fits begins anew."""
+        Orders(run=run).write(tmp_path)
+        monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+        monkeypatch.setattr(checkpoint_folders, "_ANEW", count(1))
+        made = []
+        for _ in range(fits):
+            counted = keras.callbacks.LambdaCallback(on_epoch_begin=lambda epoch, logs: made.append(epoch))
+            folder = tmp_path / "state"
+            ab.fit(linear(), *data, epochs=2, checkpoint=folder, resume=False, verbose=0, callbacks=[counted])
+        return made
+
+    keras = pytest.importorskip("keras")
+    assert trained("one") == [0, 1]
+    assert trained("one") == []
+    assert trained("another") == [0, 1]
+    assert trained("a third", fits=2) == [0, 1, 0, 1]

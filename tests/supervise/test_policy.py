@@ -181,3 +181,15 @@ def test_memory_that_only_trembles_is_no_leak(levels):
 def test_one_jump_is_no_leak(at, height):
     points = [(step, 1000 + height * (step >= at)) for step in range(100)]
     assert growth_of(points, limit_bytes=1000 + height) is None
+
+
+@pytest.mark.parametrize(("last", "same"), [("began", True), ("ended", False), ("ended, and goes on", True)])
+def test_a_run_is_the_same_until_it_has_come_to_an_end(last, same, tmp_path):
+    orders = asdict(replace(ORDERS, run="first"))
+    entries = [{"event": "began", "orders": orders, "boot": boot(), "time": LONG_AGO}]
+    if last != "began":
+        entries.append({"event": "ended", "then": orders if "goes on" in last else None})
+    task = Task("train.py", (), tmp_path, LIMIT, LIMIT)
+    found = _first_orders(task, entries, SimpleNamespace(note=lambda _: None))
+    assert (found.run == "first") is same
+    assert found.run

@@ -61,6 +61,32 @@ def test_processes_can_be_spawned_by_the_script(tmp_path):
     assert supervised(tmp_path, SPAWN).err.strip() == "[9, 16]"
 
 
+STATE_OF_CHILDREN = """
+ask = "from anybatch.handover import received_orders as o; print(o().state_folder, o().limit_bytes > 0)"
+subprocess.run([sys.executable, "-c", ask], stdout=sys.stderr, check=True)
+child = os.fork()
+if not child:
+    print(Heartbeat.of_this_process().heard, received_orders().state_folder, file=sys.stderr, flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(heart.heard, bool(orders.state_folder), file=sys.stderr)
+"""
+
+
+def test_the_state_and_the_heartbeat_belong_to_the_script_and_not_to_what_it_starts(tmp_path):
+    told = supervised(tmp_path, STATE_OF_CHILDREN)
+    assert told.err.splitlines() == ["None True", "False None", "True True"]
+
+
+def test_what_nohup_ignores_ends_nobody(tmp_path):
+    script = write_script(tmp_path, READY + "time.sleep(1)")
+    run, _ = waiting(script, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    run.send_signal(signal.SIGHUP)
+    out, _ = run.communicate(timeout=20)
+    assert [event["cause"] for event in events_of(out) if event["event"] == "ended"] == ["finished"]
+    assert run.returncode == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_pass_through_and_end_both(tmp_path, number):
     script = write_script(tmp_path, READY + "time.sleep(60)")
@@ -87,6 +113,35 @@ def test_a_halted_script_does_not_hang(tmp_path):
     os.kill(child, signal.SIGCONT)
     out, _ = run.communicate(timeout=30)
     assert [event["cause"] for event in events_of(out) if event["event"] == "ended"] == ["finished"]
+
+
+def test_a_script_halted_together_with_its_supervisor_does_not_hang(tmp_path):
+    run, child = waiting(write_script(tmp_path, READY + "time.sleep(2)"), "--patience", "4")
+    for process in (child, run.pid):
+        os.kill(process, signal.SIGSTOP)
+    time.sleep(6)
+    for process in (child, run.pid):
+        os.kill(process, signal.SIGCONT)
+    out, _ = run.communicate(timeout=30)
+    assert [event["cause"] for event in events_of(out) if event["event"] == "ended"] == ["finished"]
+
+
+FORKED = """
+kept = hold(150)
+children = []
+for _ in range(4):
+    children.append(os.fork())
+    if not children[-1]:
+        time.sleep(1.5)
+        os._exit(0)
+for child in children:
+    os.waitpid(child, 0)
+"""
+
+
+def test_pages_that_forked_processes_share_count_once(tmp_path):
+    told = supervised(tmp_path, FORKED, "--memory", "400MiB", group=False)
+    assert told.causes() == ["finished"]
 
 
 def test_the_supervisor_is_small(tmp_path):

@@ -42,6 +42,20 @@ WAYS = {
     "writes to a full disk": Death(
         "train(); open('/dev/full', 'w').write('x' * 9999)", ["disk full"], 1, "No space left on device"
     ),
+    "writes more than TensorFlow may": Death(
+        "train()\nclass ResourceExhaustedError(Exception): pass\n"
+        "raise ResourceExhaustedError('logs/events; Disk quota exceeded')",
+        ["disk full"],
+        1,
+        "quota",
+    ),
+    "opens more files than TensorFlow may": Death(
+        "train()\nclass ResourceExhaustedError(Exception): pass\n"
+        "raise ResourceExhaustedError('train.tfrecord; Too many open files')",
+        ["bug in the script"],
+        1,
+        "Too many open files",
+    ),
     "writes more than a file may hold": Death(
         "train(); resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
         "out = open('large', 'wb', buffering=0); out.write(b'x' * (1 << 20)); out.write(b'x')",

@@ -6,10 +6,13 @@ from types import FrameType
 
 
 def clean_up_when_told_to_end() -> None:
-    """Turn the signals that end a process into exceptions, so that temporary files are removed."""
-    signal.signal(signal.SIGINT, _interrupted)
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _ended)
+    """Turn the signals that end a process into exceptions, so that temporary files are removed.
+
+    One that is ignored stays so: `nohup` asks for that.
+    """
+    for number, then in ((signal.SIGINT, _interrupted), (signal.SIGTERM, _ended), (signal.SIGHUP, _ended)):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, then)
 
 
 def _interrupted(number: int, _: FrameType | None) -> None:

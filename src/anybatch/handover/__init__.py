@@ -15,12 +15,21 @@ from anybatch.handover.heartbeat import Heartbeat, Pulse, forget_pulse, read_pul
 from anybatch.handover.journal import Journal
 from anybatch.handover.last_words import LastWords, last_words_of, read_last_words, reserve_last_words
 from anybatch.handover.lock import Occupied, alone_in
-from anybatch.handover.orders import FOLDER_VARIABLE, Orders, read_orders, received_orders
+from anybatch.handover.orders import (
+    FOLDER_VARIABLE,
+    OWNER_VARIABLE,
+    Orders,
+    new_run,
+    own_papers,
+    read_orders,
+    received_orders,
+)
 from anybatch.handover.sealed import Json, read_sealed, sealed, unsealed, write_sealed
 
 __all__ = [
     "DISK",
     "FOLDER_VARIABLE",
+    "OWNER_VARIABLE",
     "TEMPORARY_ENDING",
     "Disk",
     "Heartbeat",
@@ -33,6 +42,8 @@ __all__ = [
     "alone_in",
     "forget_pulse",
     "last_words_of",
+    "new_run",
+    "own_papers",
     "place",
     "read_last_words",
     "read_orders",

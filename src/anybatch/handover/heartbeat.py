@@ -1,12 +1,11 @@
 """Signs of life from a training child."""
 
-import os
 import time
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from anybatch.handover.orders import FOLDER_VARIABLE
+from anybatch.handover.orders import own_papers
 from anybatch.handover.sealed import read_sealed, write_sealed
 
 _FILE = "heartbeat.json"
@@ -50,8 +49,7 @@ class Heartbeat:
     @classmethod
     def of_this_process(cls) -> "Heartbeat":
         """Return the heartbeat that the supervisor of this process listens to."""
-        folder = os.environ.get(FOLDER_VARIABLE)
-        return cls(Path(folder) if folder else None)
+        return cls(own_papers())
 
     @property
     def heard(self) -> bool:

@@ -1,13 +1,16 @@
 """What the parent tells the child before it starts."""
 
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from anybatch.handover.sealed import read_sealed, write_sealed
 
 FOLDER_VARIABLE = "ANYBATCH_HANDOVER"
+OWNER_VARIABLE = "ANYBATCH_SUPERVISED"
+"""Which process is supervised: what it starts inherits the variables, but not its state and its voice."""
 _FILE = "orders.json"
 
 
@@ -26,10 +29,17 @@ class Orders:
     """No stream may be further ahead, in batches."""
     cache_bytes: int | None = None
     """No cache in memory may be larger."""
+    run: str = ""
+    """The same for all attempts of one run."""
 
     def write(self, folder: Path) -> None:
         """Lay the orders down in the folder that both sides know."""
         write_sealed(folder / _FILE, asdict(self))
+
+
+def new_run() -> str:
+    """Return what tells a run from all others."""
+    return token_hex(8)
 
 
 def read_orders(folder: Path) -> Orders | None:
@@ -41,7 +51,21 @@ def read_orders(folder: Path) -> Orders | None:
     return Orders(**known)
 
 
+def own_papers() -> Path | None:
+    """Return the folder in which this process and its supervisor talk; None if nobody supervises it.
+
+    A process that a supervised script has started is none: two that wrote one state and one heartbeat would
+    take each other's.
+    """
+    folder, owner = os.environ.get(FOLDER_VARIABLE), os.environ.get(OWNER_VARIABLE)
+    return Path(folder) if folder and owner in {None, str(os.getpid())} else None
+
+
 def received_orders() -> Orders | None:
-    """Return what this process was told by `anybatch run`; None if nobody supervises it."""
+    """Return what this process was told by `anybatch run`; None if nobody supervises it.
+
+    What a supervised script starts has to keep within the same limits, but has no state of its own there.
+    """
     folder = os.environ.get(FOLDER_VARIABLE)
-    return read_orders(Path(folder)) if folder else None
+    orders = read_orders(Path(folder)) if folder else None
+    return orders if orders is None or own_papers() else replace(orders, state_folder=None, run="")

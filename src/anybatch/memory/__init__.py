@@ -10,7 +10,15 @@ from anybatch.memory.glibc import (
 )
 from anybatch.memory.groups import Group, groups_of
 from anybatch.memory.headroom import Headroom
-from anybatch.memory.held import Held, children_of, held, held_by_tree, held_together, tree_of
+from anybatch.memory.held import (
+    Held,
+    children_of,
+    fairly_held_bytes,
+    held,
+    held_by_tree,
+    held_together,
+    tree_of,
+)
 from anybatch.memory.kernel_files import ROOT, number_in, numbers_by_name, text_of
 from anybatch.memory.limits import Allowance, allowance, cacheable_bytes
 from anybatch.memory.model import PeakModel, Peaks, Probe, fitted
@@ -42,6 +50,7 @@ __all__ = [
     "are_told",
     "cacheable_bytes",
     "children_of",
+    "fairly_held_bytes",
     "fitted",
     "give_back_freed",
     "groups_of",

@@ -26,12 +26,17 @@ class Group:
         return min((limit for limit in found if limit is not None and limit < _NO_LIMIT), default=None)
 
     def used_bytes(self) -> int | None:
-        """Return what cannot be had back by dropping file pages that nobody uses."""
+        """Return what cannot be had back by dropping file pages.
+
+        Those that are called active as well: shards that are read in every epoch become so, and the kernel
+        drops them all the same before it kills anybody.
+        """
         used = number_in(self.folder / self._name("memory.usage_in_bytes", "memory.current"))
         if used is None:
             return None
         pages = numbers_by_name(self.folder / "memory.stat")
-        return max(0, used - pages.get(self._name("total_inactive_file", "inactive_file"), 0))
+        dropped = (("total_inactive_file", "inactive_file"), ("total_active_file", "active_file"))
+        return max(0, used - sum(pages.get(self._name(*names), 0) for names in dropped))
 
     def anonymous_bytes(self) -> int | None:
         """Return the anonymous, shared and swapped bytes of all its processes, each page once."""

@@ -18,6 +18,7 @@ from anybatch.handover import (
 )
 from anybatch.memory import loud_environment, predictable_environment
 from anybatch.supervise.environment import GROUP_VARIABLE, PARENT_VARIABLE
+from anybatch.supervise.growth import growth_of
 from anybatch.supervise.observe import (
     Listener,
     Sample,
@@ -30,12 +31,17 @@ from anybatch.supervise.observe import (
     pressure_in,
 )
 from anybatch.supervise.own_group import OwnGroup, own_group
+from anybatch.supervise.policy import Attempt
 from anybatch.supervise.relay import ENDING, Relay, reached_the_child_already
 from anybatch.supervise.tell import Teller
 from anybatch.supervise.trail import Trail
-from anybatch.supervise.verdict import NEARLY_FULL, Evidence
+from anybatch.supervise.verdict import NEARLY_FULL, Evidence, Verdict
 
+PATIENCE_SECONDS = 600.0
+"""How long training may be silent."""
 _EVERY_SECONDS = 0.1
+# there the kernel watches: a look is for who reads the line, and costs a millisecond
+_IN_A_GROUP_SECONDS = 0.2
 # without a group of its own only the supervisor stands between the child and the machine
 _NEAR_THE_LIMIT_SECONDS = 0.01
 _SHOW_SECONDS = 0.5
@@ -51,7 +57,7 @@ class Task:
     limit_bytes: int
     group_limit_bytes: int
     """A little above the limit, where possible: page tables and buffers of the kernel count in a group."""
-    patience_seconds: float = 600.0
+    patience_seconds: float = PATIENCE_SECONDS
     script_prints_to_stderr: bool = False
 
 
@@ -74,6 +80,21 @@ class _Seen:
     told_to_end: int | None = None
     over_limit: bool = False
     silence_seconds: float | None = None
+
+
+def attempt_of(orders: Orders, life: Life, verdict: Verdict) -> Attempt:
+    """Return what deciding needs of a life."""
+    pulse = life.pulse or Pulse()
+    points = [(sample.step, sample.held_bytes) for sample in life.samples if sample.step]
+    return Attempt(
+        orders=orders,
+        verdict=verdict,
+        trained=life.pulse is not None and pulse.reached_fit,
+        first_step=life.first_step,
+        last_step=pulse.step,
+        part=pulse.part,
+        growth=growth_of(points, life.evidence.limit_bytes),
+    )
 
 
 def run_attempt(task: Task, orders: Orders, relay: Relay, tell: Teller) -> Life:
@@ -134,7 +155,7 @@ class _Watch:
         now = time.monotonic()
         silence = self._listener.listen(now, halted=is_stopped(self._child))
         pulse = self._listener.pulse or Pulse()
-        held_bytes = self._scale.held_bytes(now)
+        held_bytes = self._held_bytes(now)
         sample = Sample(now, held_bytes, pulse.step, pulse.part, pressure_in(self._group))
         self._seen.trail.add(sample)
         self._seen.address_fraction = max(self._seen.address_fraction, address_fraction(self._child))
@@ -142,6 +163,14 @@ class _Watch:
             self._tell.looked(sample, pulse, self._task.limit_bytes)
             self._shown = now
         self._judge(held_bytes, silence)
+
+    def _held_bytes(self, now: float) -> int:
+        found = self._scale.held_bytes(now)
+        if self._own is not None or found <= self._task.limit_bytes:
+            return found
+        # before anybody is ended for it: forked processes share pages that count for each of them
+        fairly = self._scale.fairly_held_bytes()
+        return found if fairly is None else min(found, fairly)
 
     def _judge(self, held_bytes: int, silence_seconds: float) -> None:
         if self._own is None and held_bytes > self._task.limit_bytes:
@@ -152,8 +181,9 @@ class _Watch:
             self._end_all()
 
     def _pause_seconds(self) -> float:
-        last = self._seen.trail.samples[-1].held_bytes
-        near = self._own is None and last > self._task.limit_bytes * NEARLY_FULL / 2
+        if self._own is not None:
+            return _IN_A_GROUP_SECONDS
+        near = self._seen.trail.samples[-1].held_bytes > self._task.limit_bytes * NEARLY_FULL / 2
         return _NEAR_THE_LIMIT_SECONDS if near else _EVERY_SECONDS
 
     def _pass_on(self, number: int) -> None:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import ModuleType, TracebackType
 
-from anybatch.handover import FOLDER_VARIABLE, last_words_of
+from anybatch.handover import OWNER_VARIABLE, last_words_of, own_papers
 from anybatch.supervise.environment import GROUP_VARIABLE, PARENT_VARIABLE
 
 _PR_SET_PDEATHSIG = 1
@@ -22,15 +22,13 @@ def main() -> None:
     _die_with_the_supervisor()
     _join_group()
     script, *arguments = sys.argv[1:]
-    process = os.getpid()
+    os.environ[OWNER_VARIABLE] = str(os.getpid())
     try:
         become(script, arguments)
     except SystemExit:
         raise
     except BaseException as error:  # noqa: BLE001 - whatever it is, the parent wants to know
-        # a script may fork, and what ends its children does not end it
-        if os.getpid() == process:
-            _leave_last_words(error)
+        _leave_last_words(error)
         _end_as_python_does(error)
 
 
@@ -64,9 +62,10 @@ def _join_group() -> None:
 
 
 def _leave_last_words(error: BaseException) -> None:
-    folder = os.environ.get(FOLDER_VARIABLE)
-    if folder:
-        last_words_of(error).write(Path(folder))
+    # a script may fork, and what ends its children does not end it
+    papers = own_papers()
+    if papers is not None:
+        last_words_of(error).write(papers)
 
 
 def _end_as_python_does(error: BaseException) -> None:

@@ -6,11 +6,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from anybatch.handover import Pulse, read_pulse
-from anybatch.memory import Group, groups_of, held_together, numbers_by_name, text_of, tree_of
+from anybatch.memory import (
+    Group,
+    fairly_held_bytes,
+    groups_of,
+    held_together,
+    numbers_by_name,
+    text_of,
+    tree_of,
+)
 
 _VMSTAT = Path("/proc/vmstat")
 _STOPPED = {"T", "t"}
 _UNLIMITED = "unlimited"
+_ASLEEP_SECONDS = 5.0
 # finding them costs one read per process of the whole machine, weighing them one for each
 _LOOK_FOR_CHILDREN_SECONDS = 0.5
 
@@ -49,6 +58,11 @@ class Scale:
         if now_seconds - self._looked >= _LOOK_FOR_CHILDREN_SECONDS:
             self._known, self._looked = descendants(), now_seconds
         return held_together(self._known).counted_bytes
+
+    def fairly_held_bytes(self) -> int | None:
+        """Return the same with every page counted once; None where nobody shares any."""
+        several = len(self._known) > 1
+        return fairly_held_bytes(self._known) if several else None
 
 
 def machine_kills() -> int | None:
@@ -102,9 +116,16 @@ class Listener:
         self.pulse: Pulse | None = None
         self.first_step: int | None = None
         self._quiet_since: float | None = None
+        self._looked: float | None = None
 
     def listen(self, now_seconds: float, *, halted: bool) -> float:
-        """Return for how many seconds training has been silent."""
+        """Return for how many seconds training has been silent.
+
+        While nobody looked, both were halted: by Ctrl-Z, or with the whole container.
+        """
+        missed, self._looked = now_seconds - (self._looked or now_seconds), now_seconds
+        if missed > _ASLEEP_SECONDS and self._quiet_since is not None:
+            self._quiet_since += missed
         pulse = read_pulse(self._folder)
         if pulse is not None and (self.pulse is None or pulse.beat != self.pulse.beat):
             self.pulse, self._quiet_since = pulse, now_seconds

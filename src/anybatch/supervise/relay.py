@@ -24,7 +24,9 @@ class Relay:
         os.set_blocking(self._woken, False)
         os.set_blocking(self._wakes, False)
         signal.set_wakeup_fd(self._wakes, warn_on_full_buffer=False)
-        for number in (*_PASSED_ON, signal.SIGCHLD):
+        # what is ignored stays so, for the child as well: `nohup` asks for that
+        heard = [number for number in _PASSED_ON if signal.getsignal(number) is not signal.SIG_IGN]
+        for number in (*heard, signal.SIGCHLD):
             self._before[number] = signal.signal(number, self._note)
         return self
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from anybatch.handover import Journal, Json, Occupied, Orders, Pulse, alone_in, read_pulse
-from anybatch.supervise.attempt import Life, Task, run_attempt
+from anybatch.handover import Journal, Json, Occupied, Orders, Pulse, alone_in, new_run, read_pulse
+from anybatch.supervise.attempt import PATIENCE_SECONDS, Life, Task, attempt_of, run_attempt
 from anybatch.supervise.bounds import bounds_here
 from anybatch.supervise.folder import STATE, AlreadyRuns, adopt_orphans, clear, run_folder
-from anybatch.supervise.growth import growth_of
 from anybatch.supervise.observe import boot, restarted_since
 from anybatch.supervise.policy import Attempt, Restart, Stop, after_silence, next_try
 from anybatch.supervise.relay import Relay
@@ -35,7 +34,7 @@ class Settings:
     report: Path | None = None
     folder: Path | None = None
     """Where the papers of runs are kept; None: beside the script."""
-    patience_seconds: float = 600.0
+    patience_seconds: float = PATIENCE_SECONDS
     script_prints_to_stderr: bool = False
 
 
@@ -84,7 +83,7 @@ def _attempts(task: Task, settings: Settings, relay: Relay, tell: Teller, story:
     while True:
         journal.add({"event": "began", "orders": asdict(orders), "boot": boot(), "time": time.time()})
         life = run_attempt(task, orders, relay, tell)
-        attempt = _attempt(orders, life)
+        attempt = attempt_of(orders, life, judged(life.evidence))
         story.attempts.append(attempt)
         decision = next_try(story.attempts, retries=settings.retries)
         _write_down(story, journal, attempt, life, decision)
@@ -96,13 +95,13 @@ def _attempts(task: Task, settings: Settings, relay: Relay, tell: Teller, story:
 
 def _first_orders(task: Task, entries: Sequence[Json], tell: Teller) -> Orders:
     """Return how to begin: afresh, or as the run before this one would have gone on."""
-    fresh = Orders(state_folder=str(task.folder / STATE), limit_bytes=task.limit_bytes)
+    fresh = Orders(run=new_run(), state_folder=str(task.folder / STATE), limit_bytes=task.limit_bytes)
     began = _orders_in(entries)
     if began is None:
         return fresh
     going_on = _with_what_was_learnt(fresh, began)
     if entries[-1].get("event") == "ended":
-        return going_on
+        return going_on if entries[-1].get("then") else replace(going_on, run=fresh.run)
     pulse = read_pulse(task.folder) or Pulse()
     restart = after_silence(
         replace(going_on, attempt=0),
@@ -118,7 +117,7 @@ def _first_orders(task: Task, entries: Sequence[Json], tell: Teller) -> Orders:
 def _with_what_was_learnt(fresh: Orders, began: Orders) -> Orders:
     """Return orders that keep the bounds found necessary, unless there is clearly more memory now."""
     if (fresh.limit_bytes or 0) > _CLEARLY_MORE * (began.limit_bytes or 0):
-        return fresh
+        return replace(fresh, run=began.run)
     return replace(began, attempt=1, limit_bytes=fresh.limit_bytes, state_folder=fresh.state_folder)
 
 
@@ -132,20 +131,6 @@ def _orders_in(entries: Sequence[Json]) -> Orders | None:
             # written by another version
             continue
     return None
-
-
-def _attempt(orders: Orders, life: Life) -> Attempt:
-    pulse = life.pulse
-    points = [(sample.step, sample.held_bytes) for sample in life.samples if sample.step]
-    return Attempt(
-        orders=orders,
-        verdict=judged(life.evidence),
-        trained=pulse is not None and pulse.reached_fit,
-        first_step=life.first_step,
-        last_step=pulse.step if pulse else 0,
-        part=pulse.part if pulse else 0,
-        growth=growth_of(points, life.evidence.limit_bytes),
-    )
 
 
 def _write_down(

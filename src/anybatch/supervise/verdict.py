@@ -2,7 +2,7 @@
 
 import errno
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -74,6 +74,8 @@ class Verdict:
 
 NEARLY_FULL = 0.85
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_SPACE_PHRASES = ("no space left on device", "disk quota exceeded")
+_FILE_PHRASES = ("too many open files",)
 _MEMORY_SIGNALS = {signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGTRAP}
 _POLITE_SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT}
 _ALLOTMENTS: dict[int, str] = {signal.SIGXCPU: "processor time", signal.SIGXFSZ: "file size"}
@@ -161,12 +163,13 @@ def _last_words(seen: Evidence) -> Verdict | None:
     if words is None or seen.exit_code is None:
         return None
     said = f"{words.kind}: {_first_line(words.text)}" if words.text else words.kind
-    if words.errno in _NO_SPACE or "no space left on device" in words.text.lower():
+    if words.errno in _NO_SPACE or _says(words, _NO_SPACE_PHRASES):
         return Verdict(Cause.DISK_FULL, f"the disk is full ({said})")
     refused = "builtins.MemoryError" in words.kinds and words.kinds[0].startswith("anybatch.")
     if refused and words.kinds[0] != _CUT_SHORT:
         return Verdict(Cause.DOES_NOT_FIT, said)
-    if _is_of_memory(words):
+    # TensorFlow calls it "resource exhausted", too
+    if _is_of_memory(words) and not _says(words, _FILE_PHRASES):
         return Verdict(Cause.MEMORY_ERROR, f"memory ran out at {_held(seen)} ({said})")
     if "builtins.KeyboardInterrupt" in words.kinds:
         return Verdict(Cause.TOLD_TO_END, "it was interrupted")
@@ -204,8 +207,12 @@ def _is_of_memory(words: LastWords) -> bool:
         return True
     if words.kind in {"ResourceExhaustedError", "OutOfMemoryError"}:
         return True
+    return words.kind in _MEMORY_KINDS and _says(words, _MEMORY_PHRASES)
+
+
+def _says(words: LastWords, phrases: Iterable[str]) -> bool:
     text = words.text.lower()
-    return words.kind in _MEMORY_KINDS and any(phrase in text for phrase in _MEMORY_PHRASES)
+    return any(phrase in text for phrase in phrases)
 
 
 def _held(seen: Evidence) -> str:

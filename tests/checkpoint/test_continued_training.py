@@ -12,9 +12,11 @@ import pytest
 
 import anybatch as ab
 from anybatch.errors import AnybatchWarning
-from anybatch.train.checkpoint import ChangedSince, Checkpoint
+from anybatch.train.checkpoint import ChangedSince
+from tests.checkpoint.interruptions import Interrupted, interrupting, weights_after
 
 ROOT = Path(__file__).parents[2]
+STARTING_SECONDS = 5
 
 
 def program(out, kill_at, epochs, kind):
@@ -42,7 +44,7 @@ def story(out):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["stream", "dataset"])
+@pytest.mark.parametrize("kind", ["stream", "dataset", "records"])
 def test_a_run_killed_between_updates_ends_as_one_that_was_not(tmp_path, saving_always, kind):
     from tests.checkpoint import trained
 
@@ -58,7 +60,7 @@ def test_a_run_killed_between_updates_ends_as_one_that_was_not(tmp_path, saving_
 
 @pytest.mark.soak
 def test_200_kills_at_random_moments_change_nothing(tmp_path):
-    killed_at_random(tmp_path, int(os.environ.get("ANYBATCH_KILLS", "200")), "stream")
+    killed_at_random(tmp_path, int(os.environ.get("ANYBATCH_KILLS", "200")), "records")
 
 
 def killed_at_random(folder, kills, kind):
@@ -69,12 +71,16 @@ def killed_at_random(folder, kills, kind):
         (folder / name).mkdir()
     run(folder / "undisturbed", -1, epochs, kind)
     chance = random.Random(1)
-    for _ in range(kills):
+    for number in range(kills):
         with subprocess.Popen(
             program(folder / "killed", -1, epochs, kind), cwd=ROOT, stderr=subprocess.DEVNULL
         ) as one:
-            wait_for_another_state(folder / "killed" / "state", one)
-            time.sleep(chance.expovariate(1 / 0.05))
+            if number % 8 == 7:
+                # while it starts: imports, the state that is found, the first trace
+                time.sleep(chance.uniform(0, STARTING_SECONDS))
+            else:
+                wait_for_another_state(folder / "killed" / "state", one)
+                time.sleep(chance.expovariate(1 / 0.05))
             one.kill()
         assert one.returncode == -9, "it finished before it could be killed"
     run(folder / "killed", -1, epochs, kind)
@@ -92,34 +98,6 @@ def wait_for_another_state(folder, training):
     before = newest()
     while newest() == before and training.poll() is None:
         time.sleep(0.01)
-
-
-@pytest.fixture
-def saving_always(monkeypatch):
-    monkeypatch.setattr(Checkpoint, "due", lambda self: True)
-    monkeypatch.setattr(Checkpoint, "save_later", Checkpoint.save_now)
-
-
-class Interrupted(Exception):
-    pass
-
-
-def interrupting(at):
-    import keras
-
-    class Interrupt(keras.callbacks.Callback):
-        left = at
-
-        def on_train_batch_begin(self, batch, logs=None):
-            type(self).left -= 1
-            if self.left < 0:
-                raise Interrupted
-
-    return Interrupt()
-
-
-def weights_after(model):
-    return [weight.tobytes() for weight in model.get_weights()]
 
 
 def fits(tmp_path, interrupted_at, **options):

@@ -55,6 +55,15 @@ def stream():
     return ab.from_arrays((x, y)).shuffle(seed=5).batch(BATCH).map(lambda part: part)
 
 
+def records(out):
+    """The same out of a file, which the first process writes that comes to its end."""
+    file = out / "data.tfrecord"
+    if not file.exists():
+        ab.write(file, [{"x": x, "y": y} for x, y in zip(*arrays(), strict=True)])
+    features = {"x": ab.Numbers("float32", (8,)), "y": ab.Numbers("float32", (1,))}
+    return ab.read(file, features).shuffle(seed=5).batch(BATCH).as_supervised("x", "y")
+
+
 def dataset(buffer=100):
     x, y = arrays()
     found = tf.data.Dataset.from_tensor_slices((x, y))
@@ -62,7 +71,9 @@ def dataset(buffer=100):
     return found.batch(BATCH).prefetch(2)
 
 
-INPUTS = {"stream": stream, "dataset": dataset}
+INPUTS = {"stream": lambda _: stream(), "dataset": lambda _: dataset(), "records": records}
+PARTS = {"records": 10}
+"""Batches of records are trained in parts."""
 
 
 def main(out, checkpoint, kill_at, epochs=EPOCHS, kind="stream"):
@@ -78,7 +89,8 @@ def main(out, checkpoint, kill_at, epochs=EPOCHS, kind="stream"):
     trained = model()
     history = ab.fit(
         trained,
-        INPUTS[kind](),
+        INPUTS[kind](out),
+        micro_batch_size=PARTS.get(kind, "auto"),
         epochs=epochs,
         validation_data=(x[:64], y[:64]),
         checkpoint=checkpoint,

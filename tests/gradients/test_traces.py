@@ -138,3 +138,21 @@ def test_a_function_is_traced_once_and_not_kept_alive() -> None:
     del loss
     gc.collect()
     assert gone() is None
+
+
+def test_what_changes_is_followed_in_a_variable_and_in_the_batch_and_a_number_of_python_is_not() -> None:
+    scales = {"number": 1.0, "variable": tf.Variable(1.0)}
+    trained = weight()
+
+    def loss(x: Any, scale: Any) -> Any:
+        return tf.reduce_mean(x * trained) * scales["number"] * scales["variable"] * tf.reduce_mean(scale)
+
+    def found(scale: float) -> float:
+        batch = (X, tf.fill([6], scale))
+        return float(ab.gradients(loss, [trained], batch, reduction="mean", micro_batch_size=2)[1])
+
+    first = found(1.0)
+    scales["number"] = 100.0
+    assert found(1.0) == first
+    scales["variable"].assign(2.0)
+    assert found(3.0) == pytest.approx(6 * first)

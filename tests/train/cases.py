@@ -127,6 +127,25 @@ def two_masks_data() -> dict[str, Any]:
     }
 
 
+def two_masks_of_one_layer() -> Any:
+    """Two outputs whose masks differ and whose names do not: one layer makes both."""
+    left, right = keras.Input((LENGTH,)), keras.Input((LENGTH,))
+    shared, tagged = layers.Embedding(WORDS, 4, mask_zero=True), layers.Dense(3)
+    return compiled(keras.Model([left, right], [tagged(shared(left)), tagged(shared(right))]), crossentropy())
+
+
+def two_masks_of_one_layer_data() -> dict[str, Any]:
+    given = two_masks_data()
+    return {"x": list(given["x"].values()), "y": list(given["y"].values())}
+
+
+def two_functions_of_one_layer() -> Any:
+    """Two losses of the same name, of which nothing declares how they add up."""
+    left, right, shared = keras.Input((WIDTH,)), keras.Input((WIDTH,)), layers.Dense(2)
+    model = keras.Model([left, right], [shared(left), shared(right)])
+    return compiled(model, [mean_of_squares, sum_of_squares])
+
+
 def two_outputs() -> Any:
     """A mean and a sum beside each other, an L2 and an activity regulariser, two inputs."""
     one, other = keras.Input((WIDTH,)), keras.Input((3,))
@@ -266,7 +285,13 @@ CASES = [
     ),
     case("an ignored class", lambda: tagger(crossentropy(ignore_class=2)), tags),
     case("two masks", two_masks, two_masks_data),
+    case("two masks of one layer", two_masks_of_one_layer, two_masks_of_one_layer_data),
     case("two outputs with regularisers", two_outputs, two_outputs_data),
+    case(
+        "a mean and a sum of the same name",
+        two_functions_of_one_layer,
+        lambda: {"x": [floats(WIDTH), -floats(WIDTH)], "y": [floats(2), floats(2)]},
+    ),
     case("clipnorm", with_optimizer("SGD", learning_rate=0.5, clipnorm=0.05)),
     case("global clipnorm", with_optimizer("Adam", learning_rate=0.05, global_clipnorm=0.01)),
     case("clipvalue", with_optimizer("SGD", learning_rate=0.5, clipvalue=0.01)),

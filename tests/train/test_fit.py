@@ -160,24 +160,6 @@ def test_arrays_are_shuffled_by_the_seed_of_keras() -> None:
     assert not np.array_equal(found[0], found[2])
 
 
-def rmse(y_true: Any, y_pred: Any) -> Any:
-    return keras.ops.sqrt(keras.ops.mean(keras.ops.square(y_true - y_pred)))
-
-
-def test_a_metric_that_does_not_add_up_sees_whole_batches() -> None:
-    histories = []
-    for micro in ("auto", 5):
-        made = model()
-        made.compile("sgd", "mse", metrics=[rmse, "mae"], weighted_metrics=[rmse])
-        history = ab.fit(made, X, Y, batch_size=BATCH, shuffle=False, verbose=0, micro_batch_size=micro)
-        histories.append(history)
-    whole, split = histories
-    for name, values in whole.history.items():
-        assert split.history[name] == pytest.approx(values, rel=1e-5), name
-    assert any("rmse" in note for note in split.plan.notes)
-    assert split.plan.exact
-
-
 def normalised() -> Any:
     keras.utils.set_random_seed(4)
     made = keras.Sequential([keras.Input((5,)), layers.BatchNormalization(momentum=0.9), layers.Dense(1)])
@@ -193,6 +175,27 @@ def test_batch_normalisation_commits_the_statistics_of_the_whole_batch() -> None
         np.testing.assert_allclose(one, other, rtol=1e-5)
     assert not history.plan.exact
     assert "batch_normalization" in str(history.plan)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_is_found_when_batches_are_split_is_told_whatever_the_data_is(name: str) -> None:
+    history = ab.fit(normalised(), **SOURCES[name](), verbose=0, micro_batch_size=5)
+    assert not history.plan.exact
+    assert "batch_normalization" in str(history.plan)
+
+
+def test_a_batch_that_is_larger_than_the_planned_one_is_told_to_be_split() -> None:
+    batches = [(X[:4], Y[:4]), (X[4:], Y[4:])]
+    history = ab.fit(normalised(), (batch for batch in batches), verbose=0, micro_batch_size=4)
+    assert not history.plan.exact
+
+
+def test_of_batches_that_stay_whole_nothing_is_told() -> None:
+    made = normalised()
+    ab.fit(made, X, Y, batch_size=BATCH, verbose=0, micro_batch_size=5)
+    history = ab.fit(made, X, Y, batch_size=5, verbose=0, validation_data=(X, Y), validation_batch_size=BATCH)
+    assert history.plan.exact
+    assert history.plan.notes == ()
 
 
 class Contrasting(keras.Model):  # type: ignore[misc]
@@ -306,6 +309,36 @@ def test_training_in_another_way_in_parts_is_the_same(way: dict[str, bool]) -> N
         ab.fit(made, X, Y, batch_size=BATCH, shuffle=False, verbose=0, micro_batch_size=7)
     for one, other in zip(another.get_weights(), traced.get_weights(), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+class Branching(keras.Model):  # type: ignore[misc]
+    """Runs a layer only if some row needs it: untraced, other parts have no gradient for it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rare = layers.Dense(1)
+        self.first = layers.Dense(1)
+
+    def call(self, inputs: Any) -> Any:
+        needed = inputs[:, :1] > 1.0
+        found = self.first(inputs)
+        if tf.executing_eagerly() and not tf.reduce_any(needed):
+            return found
+        return found + self.rare(inputs) * tf.cast(needed, "float32")
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["needed last", "needed first"])
+def test_a_part_without_some_gradient_adds_nothing_to_it(order: int) -> None:
+    rows = np.argsort(X[:BATCH, 0])[::order]
+    found = []
+    for micro in (BATCH, 5):
+        keras.utils.set_random_seed(4)
+        made = Branching()
+        made.compile(keras.optimizers.SGD(0.1), "mse", run_eagerly=True)
+        ab.fit(made, X[rows], Y[rows], batch_size=BATCH, shuffle=False, verbose=0, micro_batch_size=micro)
+        found.append(made.get_weights())
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
 def test_a_frozen_layer_stays_as_it_is_in_the_next_fit() -> None:

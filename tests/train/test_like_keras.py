@@ -71,6 +71,49 @@ def test_no_steps_are_no_number_of_steps() -> None:
     assert int(made.optimizer.iterations) == 5
 
 
+@pytest.mark.parametrize("part", [20, 7])
+def test_a_model_without_anything_to_train_is_counted_and_goes_on(part: int) -> None:
+    frozen = model()
+    frozen.trainable = False
+    frozen.compile("sgd", "mse")
+    with pytest.warns(ab.AnybatchWarning, match="no trainable weights"):
+        history = ab.fit(frozen, X, Y, batch_size=20, micro_batch_size=part, verbose=0)
+    assert history.history["loss"] == pytest.approx([frozen.evaluate(X, Y, verbose=0)])
+    assert int(frozen.optimizer.iterations) == 0
+
+
+def sparse() -> tuple[Any, Any]:
+    """A model of sparse rows, far more values in the first batch than in the others."""
+    keras.utils.set_random_seed(1)
+    inputs = keras.Input((4,), sparse=True)
+    made = keras.Model(inputs, keras.layers.Dense(1)(inputs))
+    made.compile(keras.optimizers.SGD(0.01), "mse")
+    rows = tf.sparse.from_dense(np.where(np.arange(100)[:, None] < 20, X + 9, X * (X > 1)))
+    return made, tf.data.Dataset.from_tensor_slices((rows, Y)).batch(20)
+
+
+def unreduced() -> tuple[Any, Any]:
+    """Two outputs whose losses are one number per row."""
+    keras.utils.set_random_seed(1)
+    inputs = keras.Input((4,))
+    made = keras.Model(inputs, [keras.layers.Dense(1, name=name)(inputs) for name in ("one", "other")])
+    losses = [keras.losses.MeanSquaredError(reduction=None), keras.losses.MeanAbsoluteError(reduction=None)]
+    made.compile(keras.optimizers.SGD(0.001), losses, loss_weights=[0.5, 2.0])
+    return made, tf.data.Dataset.from_tensor_slices((X, (Y, -Y))).batch(20)
+
+
+@pytest.mark.parametrize("micro", ["auto", 7])
+@pytest.mark.parametrize("made_with_data", [sparse, unreduced])
+def test_the_loss_of_an_epoch_is_the_number_of_keras(made_with_data: Any, micro: Any) -> None:
+    ours, data = made_with_data()
+    theirs, _ = made_with_data()
+    expected = theirs.fit(data, epochs=2, shuffle=False, verbose=0).history
+    found = ab.fit(ours, data, epochs=2, verbose=0, micro_batch_size=micro).history
+    assert set(found) == set(expected)
+    for name, values in expected.items():
+        assert found[name] == pytest.approx(values, rel=1e-5), name
+
+
 def test_a_history_can_be_kept() -> None:
     history = ab.fit(model(), X, Y, verbose=0)
     assert pickle.loads(pickle.dumps(history)).history == history.history

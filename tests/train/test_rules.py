@@ -154,6 +154,36 @@ def test_a_term_that_is_zero_at_first_is_said_to_be_untold():
     assert "zero at first" in " ".join(history.plan.notes)
 
 
+def test_rows_that_are_undefined_are_said_to_tell_nothing():
+    x = np.where(np.arange(ROWS)[:, None] < 8, np.nan, X)
+    history, _ = trained(dense(loss=squares), 8, x=x)
+    assert not history.plan.exact
+    told = " ".join(history.plan.notes)
+    assert "zero at first, or undefined" in told
+    assert "whether a layer mixes samples cannot be told" in told
+
+
+def test_one_infinite_number_does_not_hide_that_rows_depend_on_each_other():
+    mixing = keras.layers.Lambda(lambda x: x - tf.reduce_mean(x, axis=0))
+    endless = keras.layers.Lambda(lambda x: x / tf.constant([[1.0, 1.0, 0.0]]))
+    model = keras.Sequential([keras.Input((3,)), mixing, keras.layers.Dense(3, name="made"), endless])
+    model.compile("sgd", "mse")
+    history, _ = trained(model, 8, y=X)
+    assert "depends on the other samples" in " ".join(history.plan.notes)
+
+
+def test_a_model_that_diverges_while_it_is_planned_is_split_by_what_it_was_before(tmp_path, monkeypatch):
+    # a plan from another time would need no updates
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    whole, planned = (dense(loss=squares, optimizer=keras.optimizers.SGD(1e30)) for _ in range(2))
+    ab.plan(planned, (X, Y), batch_size=ROWS, memory="64GiB")
+    for model in (whole, planned):
+        model.optimizer.learning_rate = 1e-3
+    history, weights = trained(planned, 8)
+    assert history.plan.exact
+    same(weights, trained(whole, ROWS)[1])
+
+
 class OnlyInTraining(keras.layers.Layer):
     def call(self, x, training=False):
         if training:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from anybatch.train.plan_pace import ROUNDS, Pace, fastest, paces
+from anybatch.train.plan_pace import MOST_ROUNDS, ROUNDS, Pace, fastest, paces
 
 
 class Clock:
@@ -19,26 +19,35 @@ class Clock:
         return Pace(part, self.seconds[part] * (1.5 if first else 1.0), 1000 * part - first)
 
 
-def test_a_part_and_a_quarter_of_it_are_timed_in_turns_and_the_best_of_each_counts():
-    clock = Clock({128: 0.4, 32: 0.3})
-    assert set(paces(clock, 128, 256)) == {Pace(128, 0.4, 128_000), Pace(32, 0.3, 32_000)}
-    assert clock.asked == [128, 32] * ROUNDS
+def test_a_part_its_half_and_its_quarter_are_timed_in_turns_and_the_best_of_each_counts():
+    clock = Clock({128: 0.5, 64: 0.4, 32: 0.3})
+    best = {Pace(128, 0.5, 128_000), Pace(64, 0.4, 64_000), Pace(32, 0.3, 32_000)}
+    assert set(paces(clock, 128, 256)) == best
+    assert clock.asked == [128, 64, 32] * ROUNDS
+
+
+def test_updates_that_take_no_time_are_timed_more_often():
+    clock = Clock({128: 0.05, 64: 0.04, 32: 0.03})
+    paces(clock, 128, 256)
+    assert clock.asked == [128, 64, 32] * MOST_ROUNDS
 
 
 def test_updates_that_take_long_are_timed_once():
-    clock = Clock({128: 4.0, 32: 3.0})
+    clock = Clock({128: 4.0, 64: 4.0, 32: 3.0})
     paces(clock, 128, 256)
-    assert clock.asked == [128, 32]
+    assert clock.asked == [128, 64, 32]
 
 
 def test_small_parts_are_not_cut_further():
-    assert paces(Clock({}), 16, 64) == ()
+    assert paces(Clock({16: 0.1, 8: 0.1}), 16, 64)
+    assert paces(Clock({}), 14, 56) == ()
 
 
 def test_what_does_not_fit_after_all_is_not_asked_for_again():
-    clock = Clock({128: 0.4, 32: 0.3}, fails_at=128)
-    assert paces(clock, 128, 256) == (Pace(32, pytest.approx(0.45), 31_999),)
-    assert clock.asked == [128, 32]
+    clock = Clock({128: 0.4, 64: 0.3, 32: 0.3}, fails_at=64)
+    seen = {pace.part: pace.seconds for pace in paces(clock, 128, 256)}
+    assert seen == pytest.approx({128: 0.6, 32: 0.45})
+    assert clock.asked == [128, 64, 32]
 
 
 @pytest.mark.parametrize(

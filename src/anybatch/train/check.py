@@ -41,7 +41,8 @@ def check_exact(model: Any, batch: Any, *, parts: int = 3) -> Exactness:
     True
     """
     backend = backend_of(model)
-    backend.check_model(model, None)
+    backend.check_training(model, None)
+    backend.check_splits(model, "part")
     if not isinstance(batch, tuple):
         kind = type(batch).__name__
         raise TypeError(f"batch is a {kind}; give (x, y) of some rows, as with next(iter(stream.batch(64)))")

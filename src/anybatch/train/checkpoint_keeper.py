@@ -1,9 +1,11 @@
 """What happens around every update of `fit` besides training: signs of life, and the state on disk."""
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
+
+import numpy as np
 
 from anybatch.errors import AnybatchWarning
 from anybatch.handover import Heartbeat, Json, Orders, Pulse, received_orders
@@ -13,6 +15,7 @@ from anybatch.train.checkpoint import ChangedSince, Checkpoint
 from anybatch.train.checkpoint_callbacks import Memories
 from anybatch.train.checkpoint_files import State
 from anybatch.train.checkpoint_folders import folder_of_this_fit, opened
+from anybatch.train.checkpoint_layout import check_optimizer, layouts_of, metrics_in
 from anybatch.train.checkpoint_model import Snapshot, model_identity, restore_model
 from anybatch.train.checkpoint_passes import Arrays
 from anybatch.train.checkpoint_places import ContinuedEpochs, Placed, placed
@@ -21,6 +24,9 @@ from anybatch.train.epochs import Epochs
 from anybatch.train.inputs import Source
 from anybatch.train.plans import Plan
 from anybatch.train.session import Session
+
+_RETURNED = "returned/"
+"""What arrays are called that were changed when training was over."""
 
 
 class Keeper:
@@ -33,27 +39,34 @@ class Keeper:
         self.epochs_wanted = epochs
         self.counts_steps = False
         """Whether a pass over the data goes on from epoch to epoch."""
+        self._training: Epochs | None = None
+        self._epoch_length: int | None = None
         self.source: Source | Placed = source
         self._orders = orders or Orders()
         self._checkpoint: Checkpoint | None = None
         self._folder = Path()
         self.state: State | None = None
+        self._metrics: dict[str, str | None] = {}
+        """Which arrays of the state are today's metrics."""
         if folder is not None:
             self.source = known = placed(source)
             self._build(known)
             self.state = self._found(folder, resume)
+            if self.state is not None:
+                check_optimizer(self.state, model, folder)
+                self._metrics = metrics_in(self.state, model, folder)
             self._prepare(folder)
 
     def _found(self, folder: Path, resume: bool) -> State | None:
         """Take the folder, and return the state in it."""
-        self._checkpoint = opened(folder, self._identity(), resume)
+        self._checkpoint = opened(folder, self._identity(), resume, self._orders)
         return self._checkpoint.latest()
 
     def _build(self, source: Placed) -> None:
         """Create every variable, those of metrics and optimizer too: there has to be something to restore."""
         part = source.first_part()
         if part is not None:
-            backend_of(self.model).build(self.model, part)
+            backend_of(self.model).build(self.model, part, source.batch_size)
 
     def _identity(self) -> dict[str, str]:
         source: Any = self.source
@@ -62,6 +75,23 @@ class Keeper:
             "batch size": str(source.batch_size),
             "data": source.described(),
         }
+
+    def restore(self) -> None:
+        """Give the model what is in the state; that of a finished run as it was returned."""
+        if self.state is not None:
+            restore_model(self.model, self.state.arrays, {**self._returned, **self._metrics})
+
+    @property
+    def _returned(self) -> dict[str, str | None]:
+        """Under which names what was changed when training was over lies in the state of a finished run."""
+        names = [] if self.state is None or not self.finished else self.state.arrays
+        return {name.removeprefix(_RETURNED): name for name in names if name.startswith(_RETURNED)}
+
+    @property
+    def finished(self) -> bool:
+        """Whether the state that was found is that of a run which has nothing left to do."""
+        facts = None if self.state is None else self.state.facts
+        return facts is not None and bool(facts["stopped"] or facts["epoch"] >= self.epochs_wanted)
 
     def _prepare(self, folder: Path) -> None:
         source: Any = self.source
@@ -103,8 +133,15 @@ class Keeper:
 
     def epochs(self, steps: int | None) -> Epochs:
         """Return what is left of the epochs."""
-        self.counts_steps = steps is not None
-        return ContinuedEpochs(self.source, steps, self.batches_done)
+        self.counts_steps = bool(steps)
+        self._epoch_length = steps or self.source.num_batches
+        self._training = ContinuedEpochs(self.source, steps, self.batches_done)
+        return self._training
+
+    def is_last(self, batches: int) -> bool:
+        """Return whether an epoch is known to have no more than so many batches."""
+        over = self._training is not None and self._training.over
+        return over or (self._epoch_length is not None and batches >= self._epoch_length)
 
     def bounded(self, plan: Plan) -> Plan:
         """Return a plan whose parts are no larger than the supervisor allows."""
@@ -142,6 +179,16 @@ class Keeper:
         return self._checkpoint is not None
 
 
+@dataclass(slots=True)
+class _Earlier:
+    """The fits of this process that are over: a supervisor counts the steps of all of them."""
+
+    steps: int = 0
+
+
+_EARLIER = _Earlier()
+
+
 class Watching:
     """A list of callbacks, and behind each of its calls the keeper's own work."""
 
@@ -156,6 +203,8 @@ class Watching:
         self._awaited = False
         """Whether silence would be taken for a hang."""
         self._epoch = 0
+        self._trained: Snapshot | None = None
+        """The model behind its last update, once that is made."""
         self._step = 0 if keeper.state is None else keeper.state.step
 
     def __getattr__(self, name: str) -> Any:
@@ -168,9 +217,7 @@ class Watching:
         self._memories = Memories(self._callbacks.callbacks)
         state = self._keeper.state
         if state is not None:
-            restore_model(self._model, state.arrays)
-            self._memories.restore(state.facts, state.arrays)
-            restore_random(state.facts["random"])
+            self._go_on_from(state)
             stopped = state.facts["stopped"]
             self._model._initial_epoch = self._keeper.epochs_wanted if stopped else state.facts["epoch"]  # noqa: SLF001
         # the first update is traced, perhaps compiled, and nobody knows how long that takes
@@ -181,9 +228,13 @@ class Watching:
         self._callbacks.on_epoch_begin(epoch, logs)
         state = self._keeper.state
         if state is not None and self._offset:
-            # beginning an epoch has reset what the interrupted one had counted
-            restore_model(self._model, state.arrays, only="metrics/")
-            self._memories.restore(state.facts, state.arrays)
+            # this epoch has begun before: metrics were reset then, and callbacks have set the learning rate
+            self._go_on_from(state)
+
+    def _go_on_from(self, state: State) -> None:
+        self._keeper.restore()
+        self._memories.restore(state.facts, state.arrays)
+        restore_random(state.facts["random"])
 
     def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
         self._callbacks.on_train_batch_begin(batch + self._offset, logs)
@@ -194,7 +245,7 @@ class Watching:
         self._step += self._model.steps_per_execution
         self._beat(now=not self._awaited)
         # behind the last batch the epoch is not over: validation and callbacks come first
-        if self._keeper.due() and done != self._keeper.source.num_batches:
+        if self._keeper.due() and not self._keeper.is_last(done):
             self._save(self._epoch, done)
 
     def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
@@ -210,6 +261,14 @@ class Watching:
         if self._keeper.due():
             self._save(self._epoch, 0)
 
+    def on_last_update(self) -> None:
+        """All updates are made: what is done to the weights from now on is for whoever asked for them.
+
+        An optimizer may put averages in their place and a callback the best ones; more epochs go on without.
+        """
+        if self._keeper.keeps:
+            self._trained = Snapshot(self._model)
+
     def on_train_end(self, logs: Any = None) -> None:
         # callbacks and the last state of a large model may take any time
         self._beat(training=False, now=True)
@@ -220,10 +279,12 @@ class Watching:
         self._keeper.close()
         # Keras starts every later fit there
         self._model._initial_epoch = None  # noqa: SLF001
+        _EARLIER.steps += self._step
 
     def _save(self, epoch: int, batch: int, *, last: bool = False) -> None:
         keeper, source = self._keeper, cast(Placed, self._keeper.source)
-        standing = batch or source.follows or (keeper.counts_steps and not last)
+        # by steps a pass is open even behind the last epoch, once there was a step
+        standing = batch or source.follows or (keeper.counts_steps and self._step)
         keeper.begin_state()
         try:
             place, kept = keeper.kept_place() if standing else (None, {})
@@ -240,10 +301,20 @@ class Watching:
             "place": place,
             "stopped": bool(self._model.stop_training),
             "random": random_state(),
+            "variables": layouts_of(self._model),
             **remembered,
         }
-        every = {**_read(Snapshot(self._model)), **arrays, **kept}
+        every = {**self._variables(), **arrays, **kept}
         self._keeper.save(State(self._step, facts, every), last=last)
+
+    def _variables(self) -> dict[str, Any]:
+        """Return the model as training has left it and, where that was changed since, as it is now."""
+        now = _read(Snapshot(self._model))
+        if self._trained is None:
+            return now
+        trained = _read(self._trained)
+        changed = [name for name in trained if not np.array_equal(trained[name], now[name])]
+        return {**trained, **{f"{_RETURNED}{name}": now[name] for name in changed}}
 
     def _largest_part(self, batch_size: int) -> int:
         return self._session.transaction.size.now or batch_size
@@ -254,7 +325,7 @@ class Watching:
         self._awaited = training
         batch_size = self._keeper.source.batch_size or 0
         pulse = Pulse(
-            step=self._step,
+            step=_EARLIER.steps + self._step,
             epoch=self._epoch,
             batch_size=batch_size,
             part=self._largest_part(batch_size),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ class Snapshot(Mapping[str, NDArray[Any]]):
     """
 
     def __init__(self, model: Any) -> None:
-        self._values = {name: _read(variable) for name, variable in _named(model)}
+        self._values = {name: _read(variable) for name, variable in named_variables(model)}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return np.asarray(self._values[name])
@@ -37,15 +38,19 @@ class Snapshot(Mapping[str, NDArray[Any]]):
         return len(self._values)
 
 
-def restore_model(model: Any, arrays: Mapping[str, NDArray[Any]], *, only: str = "") -> None:
-    """Put arrays back into the variables of the same names, one at a time; `only`: those that begin so.
+def restore_model(
+    model: Any, arrays: Mapping[str, NDArray[Any]], stored: Mapping[str, str | None] = MappingProxyType({})
+) -> None:
+    """Put arrays back into the variables of the same names, one at a time.
 
-    Large ones go piece by piece: a table of 50 MB would take 100 MB more on its way from a file.
+    `stored`: under which other name an array lies; None for a variable that stays as it is. Large ones go
+    piece by piece: a table of 50 MB would take 100 MB more on its way from a file.
     """
     assign_pieces = backend_of(model).assign_pieces
-    for name, variable in _named(model):
-        if name.startswith(only):
-            assign_pieces(variable, in_pieces(arrays, name, PIECE_BYTES))
+    for name, variable in named_variables(model):
+        found = stored.get(name, name)
+        if found is not None:
+            assign_pieces(variable, in_pieces(arrays, found, PIECE_BYTES))
 
 
 def model_identity(model: Any) -> str:
@@ -69,7 +74,8 @@ def _digest(told: Any) -> str:
     return sha256(json.dumps(told).encode()).hexdigest()[:8]
 
 
-def _named(model: Any) -> Iterator[tuple[str, Any]]:
+def named_variables(model: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every variable once, by whose it is and by number: metrics', the model's, the optimizer's."""
     seen: set[int] = set()
     lists = {
         "metrics": model.metrics_variables,
@@ -80,7 +86,16 @@ def _named(model: Any) -> Iterator[tuple[str, Any]]:
         fresh = [variable for variable in variables if id(variable) not in seen]
         seen.update(id(variable) for variable in fresh)
         # by number: paths can occur twice, and count up when a model is built twice in one process
-        yield from ((f"{owner}/{number:05}", variable) for number, variable in enumerate(fresh))
+        yield from ((array_name(owner, number), variable) for number, variable in enumerate(fresh))
+
+
+def array_name(owner: str, number: int) -> str:
+    """Return what the array of a variable is called.
+
+    >>> array_name("optimizer", 3)
+    'optimizer/00003'
+    """
+    return f"{owner}/{number:05}"
 
 
 def _read(variable: Any) -> Any:

@@ -82,6 +82,9 @@ class Skipping:
         self._peeked = chain([iter(parts)] if parts else [], batches)
         return parts[0][0] if parts else None
 
+    def first_rows(self, most: int) -> Any:
+        return self._source.first_rows(most)
+
     def began(self) -> None:
         self._source.began()
 
@@ -106,8 +109,7 @@ class KeptPasses(Skipping):
     """Data whose passes are written down, where that turns out to be possible; else it is read again.
 
     Its random orders are counted by passes, so that there is a place even between two of them: the beginning
-    of the next one. A pass that is over does not tell how many there were; nor does one of which only batches
-    that were made ahead are left, so that later epochs come in another order then.
+    of the next one. A pass that is over does not tell how many there were.
     """
 
     def __init__(self, source: Passable) -> None:
@@ -135,6 +137,10 @@ class KeptPasses(Skipping):
         opened = self._begun()
         self._waits = False
         return opened
+
+    def first_part(self) -> Any:
+        # the pass that is begun for it is the one that will be opened
+        return self._passable.first_rows(1)
 
     def _begun(self) -> Pass:
         """Return the pass that is under way, or else the next one."""

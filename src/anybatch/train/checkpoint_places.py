@@ -65,17 +65,21 @@ class _PlacedStream(StreamSource):
         self._start: Json | None = None
         self._passes_before = 0
         self._parts: Any = None
+        self._over = False
+        """Whether the last pass came to its end: then the place is the beginning of the next one."""
 
     def open(self, epoch: int, most: int | None) -> Batches:
         start, self._start = self._start, None
         if start is not None:
             self._passes_before = start["epoch"] - epoch
         self._parts = parts = self._opened(most or WHOLE, epoch + self._passes_before)
+        self._over = False
         if start is not None:
             parts.set_state(start)
         try:
             for value, last in parts:
                 yield self._rest(value, last, parts)
+            self._over = True
         finally:
             parts.close()
 
@@ -86,7 +90,10 @@ class _PlacedStream(StreamSource):
         return self.first_rows(_FEW)
 
     def place(self) -> Json:
-        return {"stream": self._parts.get_state(), "seed": seed_of(self._stream)}
+        place = self._parts.get_state()
+        if self._over:
+            place = {**place, "epoch": place["epoch"] + 1, "at": None}
+        return {"stream": place, "seed": seed_of(self._stream)}
 
     def kept(self, folder: Path) -> Arrays:
         return {}
@@ -108,15 +115,14 @@ class ContinuedEpochs(Epochs):
         super().__init__(source, steps)
         self._done = done
 
+    @property
+    def begun(self) -> bool:
+        return self._done > 0
+
     def batches(self, epoch: int, most: int | None) -> Iterator[Iterator[Part]]:
         """Yield the batches of one epoch that are still to come."""
         done, self._done = self._done, 0
-        if self._steps is None or not done:
-            yield from super().batches(epoch, most)
-            return
-        self._source.began()
-        yield from self._some(self._steps - done, most)
-        self._source.ended()
+        return self._batches(done, epoch, most)
 
 
 def seed_of(stream: Stream) -> int | None:

@@ -22,6 +22,13 @@ class Epochs:
         self._open: Batches | None = None
         self._passes = 0
         self._known = source.num_batches
+        self.over = False
+        """Whether the last epoch has had all its batches, as far as that was noticed."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether some batches of the next epoch were made before, by another process."""
+        return False
 
     @property
     def length(self) -> int | None:
@@ -30,6 +37,10 @@ class Epochs:
 
     def batches(self, epoch: int, most: int | None) -> Iterator[Iterator[Part]]:
         """Yield the batches of one epoch."""
+        return self._batches(0, epoch, most)
+
+    def _batches(self, done: int, epoch: int, most: int | None) -> Iterator[Iterator[Part]]:
+        self.over = False
         self._source.began()
         if self._steps is None:
             seen = 0
@@ -38,11 +49,12 @@ class Epochs:
                 seen += 1
             self._known = self._known or seen
         else:
-            yield from self._some(self._steps, most)
+            yield from self._some(done, self._steps, most)
+        self.over = True
         self._source.ended()
 
-    def _some(self, steps: int, most: int | None) -> Iterator[Iterator[Part]]:
-        for seen in range(steps):
+    def _some(self, done: int, steps: int, most: int | None) -> Iterator[Iterator[Part]]:
+        for seen in range(done, steps):
             batch = self._next(most)
             if batch is None and not seen:
                 # the last epoch ended where the data does

@@ -4,7 +4,6 @@ from typing import Any
 
 from anybatch.stream import Stream
 from anybatch.train.backends import backend_of
-from anybatch.train.checkpoint_keeper import Keeper
 from anybatch.train.company import Alone, company_of
 from anybatch.train.epochs import Epochs
 from anybatch.train.gauge import Gauge
@@ -60,7 +59,7 @@ def fit(
     exact           yes
     """
     backend = backend_of(model)
-    backend.check_model(model, batch_size)
+    backend.check_training(model, batch_size)
     if validation_split and validation_data is None:
         (x, y, sample_weight), validation_data = backend.validation_split(
             x, y, sample_weight, validation_split
@@ -79,7 +78,7 @@ def fit(
     source = company.source(given)
     keeper = company.keeper(model, source, checkpoint, resume=resume, epochs=epochs)
     limits = (micro_batch_size, memory, device_memory)
-    plan = planned(given, *limits) if _finished(keeper) else keeper.bounded(first_plan(model, given, *limits))
+    plan = planned(given, *limits) if keeper.finished else keeper.bounded(first_plan(model, given, *limits))
     if isinstance(keeper.source, StreamSource):
         keeper.source.swept_bytes = spare_bytes(plan) // 2
     session = company.session(model, plan.micro_batch_size, source)
@@ -135,15 +134,10 @@ def _train(
         callbacks.on_epoch_end(epoch, logs)
         if company.agree(model.stop_training):
             break
+    callbacks.on_last_update()
     if wanted.stop > 0:
         session.backend.finalize(model)
     callbacks.on_train_end(logs=logs)
-
-
-def _finished(keeper: Keeper) -> bool:
-    """Return whether the state that was found is that of a run which has nothing left to do."""
-    facts = None if keeper.state is None else keeper.state.facts
-    return facts is not None and bool(facts["stopped"] or facts["epoch"] >= keeper.epochs_wanted)
 
 
 class _Validation:
@@ -214,7 +208,7 @@ def evaluate(
     4.0
     """
     backend = backend_of(model)
-    backend.check_model(model, batch_size)
+    backend.check_model(model)
     source = opened(backend, x, y, sample_weight, batch_size=batch_size, steps=steps)
     session = Session(model, rows_at_once(model, source, micro_batch_size, memory, device_memory), source)
     epochs = Epochs(source, steps)

@@ -22,6 +22,10 @@ def gradients(
     or their "sum"; `variables` is a list. With "auto" the batch is tried whole first; where memory runs out,
     what is left goes on in smaller parts. Layers that mix samples, and random ones, see parts alone.
 
+    `loss_fn` is traced, as `tf.function` does it: numbers and lists of Python that it finds around it are
+    those of the first call with parts of a shape. What changes from call to call belongs into the batch, or
+    into a `tf.Variable`.
+
     >>> import keras, tensorflow as tf
     >>> weight = keras.Variable(2.0)
     >>> x = tf.constant([1.0, 2.0, 6.0])

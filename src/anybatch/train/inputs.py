@@ -48,17 +48,15 @@ class Source(Protocol):
         """Yield the batches of an epoch; those that come in parts, in parts of at most `most` rows."""
         ...
 
+    def first_rows(self, most: int) -> Any:
+        """Return the first rows: so many, or a whole batch where it does not come in parts; None: no rows.
+
+        To be asked of what is repeatable only: nothing that is trained on is missing then.
+        """
+        ...
+
     def began(self) -> None: ...
     def ended(self) -> None: ...
-
-
-def first_rows(source: Source, most: int) -> Any:
-    """Return the first rows of a source: so many, or a whole batch where it does not come in parts."""
-    batches = source.open(0, most)
-    try:
-        return next(next(batches))[0]
-    finally:
-        getattr(batches, "close", lambda: None)()
 
 
 def whole(batch: Any) -> Iterator[Part]:
@@ -69,16 +67,17 @@ def whole(batch: Any) -> Iterator[Part]:
 class FirstBatch:
     """The first batch of another source, again and again: what probes are made with."""
 
-    def __init__(self, source: Source, row_count: Callable[[Any], int]) -> None:
-        batches = source.open(0, None)
-        self._batch, _ = next(next(batches))
-        getattr(batches, "close", lambda: None)()
-        self.batch_size: int | None = row_count(self._batch)
+    def __init__(self, batch: Any, rows: int) -> None:
+        self._batch = batch
+        self.batch_size: int | None = rows
         self.num_batches: int | None = 1
         self.repeatable = True
 
     def open(self, epoch: int, most: int | None) -> Batches:
         yield whole(self._batch)
+
+    def first_rows(self, most: int) -> Any:
+        return self._batch
 
     def began(self) -> None:
         """Nothing begins."""
@@ -108,7 +107,7 @@ class StreamSource:
 
     def first_rows(self, most: int) -> Any:
         """Return the first rows of all, whoever gets them; None if there are none."""
-        parts = self._stream.parts(most)
+        parts = self._stream.parts(most, swept_bytes=0)
         try:
             found = next((value for value, _ in parts if value is not None), None)
         finally:

@@ -16,7 +16,7 @@ from anybatch.train.backends import backend_of
 from anybatch.train.inputs import FirstBatch, Source, StreamSource
 from anybatch.train.memories import HostMemory, Memory, device_memories
 from anybatch.train.plan_alternatives import alternatives
-from anybatch.train.plan_known import COPIES_OF_SLICES, Held, first_part, held_before, known_of
+from anybatch.train.plan_known import COPIES_OF_SLICES, FEW, Held, held_before, known_of
 from anybatch.train.plan_measured import MeasuredPlan
 from anybatch.train.plan_memory import Known
 from anybatch.train.plan_need import may_not_fit
@@ -56,7 +56,7 @@ def plan(
     from anybatch.train.fit import opened
 
     backend = backend_of(model)
-    backend.check_model(model, batch_size)
+    backend.check_training(model, batch_size)
     x, y, weights = backend.unpacked(data) if isinstance(data, tuple) else (data, None, None)
     source = opened(backend, x, y, weights, batch_size=batch_size, steps=None)
     return measured(model, _probed_with(model, source), limit_of(memory), device_memory)
@@ -85,7 +85,8 @@ def _probed_with(model: Any, source: Source) -> Source:
     if isinstance(source, StreamSource) or not source.repeatable or source.num_batches == 0:
         return source
     # batches of a dataset come whole, and a second first one may take long to come
-    return FirstBatch(source, backend_of(model).row_count)
+    batch = source.first_rows(FEW)
+    return source if batch is None else FirstBatch(batch, backend_of(model).row_count(batch))
 
 
 def _is_doubtful(model: Any, source: Source) -> bool:
@@ -94,8 +95,14 @@ def _is_doubtful(model: Any, source: Source) -> bool:
     if source.batch_size is None or not (isinstance(source, StreamSource) or allowed.is_of_the_process):
         # who has a machine to himself does not wait for a dataset's first batch twice
         return False
-    part, backend = first_part(source), backend_of(model)
-    backend.build(model, part)
+    part, backend = source.first_rows(FEW), backend_of(model)
+    if part is None:
+        return False
+    try:
+        backend.build(model, part, source.batch_size)
+    except CannotSplit:
+        # then it trains whole batches, as Keras does, or not at all
+        return False
     free_bytes = allowed.limit_bytes - held_before(model, HostMemory(allowed.limit_bytes)).now_bytes
     return may_not_fit(backend.sizes(model, part), source.batch_size, free_bytes)
 
@@ -136,18 +143,21 @@ def _within(model: Any, source: Source, memory: Memory) -> Plan:
     held = held_before(model, memory)
     if held.now_bytes >= memory.limit_bytes:
         raise AboveLimit(held.now_bytes, memory.limit_bytes)
-    batch_size = source.batch_size
-    if batch_size is None or not source.repeatable or source.num_batches == 0:
+    batch_size, part = source.batch_size, None
+    if batch_size is not None and source.repeatable and source.num_batches != 0:
+        part = source.first_rows(FEW)
+    if batch_size is None or part is None:
         note = "nothing was probed: this data has no batch, or none that could be read twice"
         return Plan(batch_size, batch_size, None, None, memory.limit_bytes, notes=(note,))
     try:
-        known = known_of(model, source, batch_size, memory, held)
+        backend_of(model).check_splits(model, "part")
+        # before anything is probed: a few updates may leave a model that is undefined for all rows
+        splitting = Session(model, None, source).about_splitting(part)
+        known = known_of(model, source, part, memory, held)
     except RanOut:
         raise OneSampleTooLarge(held.n_bytes, memory.limit_bytes) from None
     except CannotSplit as refusal:
         return Plan(batch_size, batch_size, 1, None, memory.limit_bytes, notes=(f"not probed: {refusal}",))
-    # found out anew every time: a function of the user's may have changed where its name has not
-    splitting = Session(model, None, source).about_splitting(first_part(source))
     planned = _told(known, splitting, source, held, memory.limit_bytes)
     return _faster(planned, held.n_bytes) if planned.parts == 1 and not memory.name else planned
 

@@ -5,16 +5,15 @@ from typing import Any
 from anybatch.handover import Orders, received_orders
 from anybatch.memory import allowance
 from anybatch.train.backends import backend_of
-from anybatch.train.inputs import Source, StreamSource, first_rows
+from anybatch.train.inputs import Source, StreamSource
 from anybatch.train.memories import HostMemory
 from anybatch.train.plan import limit_of
-from anybatch.train.plan_known import held_before
+from anybatch.train.plan_known import FEW, held_before
 from anybatch.train.plan_need import TIMES_ACTIVATIONS
 from anybatch.train.plan_refusals import AboveLimit
 from anybatch.train.plan_search import MARGIN
+from anybatch.train.refusals import CannotSplit
 from anybatch.train.routes import planned
-
-_FEW = 2
 
 
 def rows_at_once(
@@ -34,7 +33,14 @@ def rows_at_once(
         raise AboveLimit(held.now_bytes, limit_bytes)
     if source.num_batches == 0 or not (isinstance(source, StreamSource) or source.repeatable):
         return told
-    fitting = _fitting(model, first_rows(source, _FEW), limit_bytes * (1 - MARGIN) - held.now_bytes)
+    part = source.first_rows(FEW)
+    if part is None:
+        return told
+    try:
+        backend_of(model).build(model, part, source.batch_size)
+    except CannotSplit:
+        return told
+    fitting = _fitting(model, part, limit_bytes * (1 - MARGIN) - held.now_bytes)
     return fitting if told is None else min(told, fitting)
 
 
@@ -45,8 +51,6 @@ def _is_limited(memory: Any) -> bool:
 
 
 def _fitting(model: Any, part: Any, free_bytes: float) -> int:
-    backend = backend_of(model)
-    backend.build(model, part)
-    sizes = backend.sizes(model, part)
+    sizes = backend_of(model).sizes(model, part)
     row_bytes = TIMES_ACTIVATIONS * sizes.activations_bytes + sizes.sample_bytes
     return max(1, int(free_bytes // max(1, row_bytes)))

@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 from anybatch.handover import Orders, received_orders
 from anybatch.memory import give_back_freed
 from anybatch.train.backends import backend_of
-from anybatch.train.inputs import Source, first_rows
+from anybatch.train.inputs import Source
 from anybatch.train.memories import Memory
 from anybatch.train.plan_memory import Known, key_of, remember, remembered
 from anybatch.train.plan_pace import Pace, paces
@@ -15,6 +15,9 @@ from anybatch.train.plan_pooled import PooledSearch
 from anybatch.train.plan_search import MARGIN, Search, Split, chosen, trusted
 from anybatch.train.probe import Prober, undone
 from anybatch.train.trials import Trials, ascending, pooled
+
+FEW = 2
+"""So many rows are enough to know what they look like."""
 
 NEAR = 0.1
 COPIES_OF_SLICES = 3
@@ -51,9 +54,12 @@ def held_before(model: Any, memory: Memory) -> Held:
     return replace(before, n_bytes=now_bytes - before.left_bytes)
 
 
-def known_of(model: Any, source: Source, batch_size: int, memory: Memory, held: Held) -> Known:
-    """Return what is known of a model from another time, as far as that reaches; else probe it."""
-    part = first_part(source)
+def known_of(model: Any, source: Source, part: Any, memory: Memory, held: Held) -> Known:
+    """Return what is known of a model from another time, as far as that reaches; else probe it.
+
+    `part`: the first rows of the source.
+    """
+    batch_size = source.batch_size or 1
     grows = backend_of(model).sums_grow(model)
     # what is put end to end comes to what the batch has, however it is split
     key = key_of(model, part, f"{memory.name} {batch_size}" if grows else memory.name)
@@ -88,7 +94,7 @@ def _reaches(known: Known, wanted: int, batch_size: int, *, grows: bool) -> bool
 
 def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_bytes: int) -> Known:
     backend = backend_of(model)
-    backend.build(model, part)
+    backend.build(model, part, source.batch_size)
     sizes = backend.sizes(model, part)
     # while a device is probed nothing is known of the host: the copy goes to the disk
     free_on_host = 0 if memory.name else memory.limit_bytes - before_bytes
@@ -115,7 +121,7 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
             # what was seen to fit is not to be refused for the want of a margin
             within = int(free_bytes * (1 - MARGIN))
             peaks = replace(peaks, least_split_bytes=within if within < least <= free_bytes else least)
-        if isinstance(search, Search) and not memory.name and part_size is not None:
+        if not memory.name and part_size is not None:
             timed = _timed(trials, part_size, batch_size)
     return Known(peaks, sizes, timed)
 
@@ -128,8 +134,3 @@ def _timed(trials: Trials, part: int, batch_size: int) -> tuple[Pace, ...]:
 def _largest_allowed() -> int | None:
     """Return the largest part that a supervisor allows, who has seen a larger one die."""
     return (received_orders() or Orders()).largest_part
-
-
-def first_part(source: Source) -> Any:
-    """Return two rows of a source: enough to know what they look like."""
-    return first_rows(source, 2)

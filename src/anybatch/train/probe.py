@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self
@@ -18,7 +18,7 @@ from anybatch.memory import give_back_freed, held
 from anybatch.train.checkpoint_arrays import StoredArrays, pieces_of
 from anybatch.train.checkpoint_model import Snapshot, restore_model
 from anybatch.train.checkpoint_random import random_state, restore_random
-from anybatch.train.inputs import Part, Source
+from anybatch.train.inputs import Batches, Part, Source
 from anybatch.train.memories import Memory
 from anybatch.train.plan_memory import cache_folder
 from anybatch.train.refusals import UpdateCutShort
@@ -116,13 +116,11 @@ class Prober:
             for done in range(most):
                 if done >= least and time.perf_counter() - start > ENOUGH_SECONDS:
                     break
-                begun = time.perf_counter()
                 try:
-                    self._update(rows, parts)
+                    seconds = min(seconds, self._update(rows, parts))
                 except UpdateCutShort:
                     # all of it will be put back
                     raise RanOut(rows) from None
-                seconds = min(seconds, time.perf_counter() - begun)
         if size.events:
             raise RanOut(rows)
         give_back_freed()
@@ -155,15 +153,28 @@ class Prober:
         )
         self._heart.beat(pulse, now=True)
 
-    def _update(self, rows: int, wanted: int) -> None:
+    def _update(self, rows: int, wanted: int) -> float:
+        """Make one update, and return how long it took once its first part was there."""
         batches = self._source.open(0, rows)
         expected = min(rows * wanted, self._source.batch_size or rows)
         try:
-            self._session.transaction.update(self._some(next(batches), rows, wanted), expected)
+            parts = self._ready(batches, rows, wanted)
+            begun = time.perf_counter()
+            self._session.transaction.update(parts, expected)
+            return time.perf_counter() - begun
         finally:
             close = getattr(batches, "close", None)
             if close is not None:
                 close()
+
+    def _ready(self, batches: Batches, rows: int, wanted: int) -> Iterator[Part]:
+        """Return the parts of a batch; the first one is made, as in training it would have been ahead."""
+        for batch in batches:
+            parts = self._some(batch, rows, wanted)
+            # a batch of which every record is damaged has none
+            if first := list(islice(parts, 1)):
+                return chain(first, parts)
+        return iter(())
 
     def _some(self, batch: Iterator[Part], rows: int, wanted: int) -> Iterator[Part]:
         """Yield so many parts, cut to so many rows where a batch comes whole; the last one is marked."""

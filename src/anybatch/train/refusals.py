@@ -1,6 +1,11 @@
 """What training cannot do, as facts with the way out."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 from anybatch.errors import AnybatchError
+from anybatch.train.exhaustion import is_exhaustion
 from anybatch.units import size
 
 
@@ -49,6 +54,29 @@ class CannotSplit(AnybatchError, ValueError):
 
     def __str__(self) -> str:
         return f"{self.what} cannot be split: {self.why}; {self.way_out}"
+
+
+class CannotTry(CannotSplit):
+    """A model that was to be tried on a few rows, or built by their shape, did not take them."""
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(what, why, "whole batches run as they are, where a model takes them")
+        self.args = (what, why)
+
+    def __str__(self) -> str:
+        return f"{self.what} cannot be tried on a few rows: {self.why}; {self.way_out}"
+
+
+@contextmanager
+def tried_on_few_rows(model: Any) -> Iterator[None]:
+    """Raise `CannotTry` for whatever a model raises in the `with` block, but for want of memory."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, CannotSplit) or is_exhaustion(error):
+            raise
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise CannotTry(f"`{model.name}`", ": ".join([type(error).__name__, *lines[:1]])) from error
 
 
 class OwnAccumulation(AnybatchError, ValueError):

@@ -2,14 +2,15 @@
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from anybatch.errors import AnybatchWarning
 from anybatch.train.backends import backend_of
 from anybatch.train.epochs import Epochs
-from anybatch.train.inputs import FirstBatch, Source, StreamSource, first_rows
+from anybatch.train.inputs import FirstBatch, Source, StreamSource
 from anybatch.train.plans import Plan
+from anybatch.train.refusals import CannotTry
 from anybatch.train.transaction import Columns, PartSize, Transaction
 
 
@@ -19,9 +20,10 @@ class Made:
 
     identity: Any
     whole: Any = None
-    parts: Any = None
-    shared: Any = None
-    found: Any = None
+    parts: dict[Any, Any] = field(default_factory=dict)
+    shared: dict[bool, Any] = field(default_factory=dict)
+    found: dict[bool, Any] = field(default_factory=dict)
+    """How it can be split, of data without and with sample weights: they may change how a loss adds up."""
 
 
 TELLING_ROWS = 3
@@ -46,59 +48,83 @@ class Session:
         self.backend = backend_of(model)
         columns = Columns(self.backend.row_count, self.backend.rows_between, self.backend.tensors)
         self._made: Made | None = None
+        self._split_by: Any = None
+        """What was found out about splitting, if an update was split."""
+        self._begun = False
+        """Whether a first step was made of a model that could not be built before it."""
         self.transaction = self.kind(self._steps, self._splitting, columns, PartSize(wanted))
 
     @property
     def events(self) -> list[Any]:
         return self.transaction.size.events
 
-    def _kept(self, part: Any) -> Made:
-        """Return what was made for this model, as long as it is compiled and trainable as it was then."""
+    def _kept(self, part: Any, rows: int | None = None) -> Made:
+        """Return what was made for this model, which is built if it is not: for batches of so many rows."""
         if self._made is None:
-            self.backend.build(self.model, part)
-            identity = self.backend.identity(self.model)
-            made = vars(self.model).get(_ATTRIBUTE)
-            if made is None or made.identity != identity:
-                # past Keras' own __setattr__, which would look for layers in it
-                made = vars(self.model)[_ATTRIBUTE] = Made(identity)
-            self._made = made
+            self.backend.build(self.model, part, rows)
+            self._made = self._remembered()
         return self._made
 
+    def _remembered(self) -> Made:
+        """Return what was made for this model, as long as it is compiled and trainable as it was then."""
+        identity = self.backend.identity(self.model)
+        made: Made | None = vars(self.model).get(_ATTRIBUTE)
+        if made is None or made.identity != identity:
+            # past Keras' own __setattr__, which would look for layers in it
+            made = vars(self.model)[_ATTRIBUTE] = Made(identity)
+        return made
+
     def _steps(self, part: Any) -> Any:
-        made = self._kept(part)
+        if self._begun and self._made is None:
+            self._made = self._remembered()
+        try:
+            made = self._kept(part)
+        except CannotTry:
+            # as Keras does it: the first step creates what is missing; behind it others are made that know it
+            self._begun = True
+            return self.backend.Steps(self.model)
         if made.whole is None:
             made.whole = self.backend.Steps(self.model)
         return made.whole
 
-    def _splitting(self, part: Any) -> Any:
-        made = self._kept(part)
-        if made.parts is None:
-            found = self.about_splitting(part)
-            made.parts = self.backend.Steps(self.model, rules=found.rules, late=frozenset(found.late))
-        return made.parts
+    def _splitting(self, part: Any, phase: str) -> Any:
+        self.backend.check_splits(self.model, phase)
+        found, made = self.about_splitting(part), self._kept(part, self._batch_rows)
+        if phase != "test":
+            self._split_by = found
+        way = frozenset(found.rules.items()), frozenset(found.late)
+        if way not in made.parts:
+            made.parts[way] = self.backend.Steps(self.model, rules=found.rules, late=way[1])
+        return made.parts[way]
 
     def about_splitting(self, part: Any) -> Any:
         """Return how this model can be split: found out once, by a part or by more rows of its source."""
-        made = self._kept(part)
-        if made.found is None:
-            made.found = self.backend.examined(self.model, self._telling(part))
-        return made.found
+        known, weighted = self._kept(part, self._batch_rows).found, self.backend.is_weighted(part)
+        if weighted not in known:
+            known[weighted] = self.backend.examined(self.model, self._telling(part))
+        return known[weighted]
+
+    @property
+    def _batch_rows(self) -> int | None:
+        return None if self._source is None else self._source.batch_size
 
     def _telling(self, part: Any) -> Any:
         if self.backend.row_count(part) >= TELLING_ROWS or not isinstance(self._source, IN_PARTS):
             return part
-        return first_rows(self._source, TELLING_ROWS)
+        more = self._source.first_rows(TELLING_ROWS)
+        # what is validated on may have weights where the source has none
+        return more if self.backend.is_weighted(more) == self.backend.is_weighted(part) else part
 
     def told(self, plan: Plan) -> Plan:
         """Return the plan with what was found out about splitting this model, if it was split at all."""
-        found = None if self._made is None else self._made.found
-        if found is None or not (self.events or (plan.parts or 1) > 1):
+        if self._split_by is None:
             return plan
-        return replace(plan, exact=found.exact, notes=(*plan.notes, *found.notes))
+        return replace(plan, exact=self._split_by.exact, notes=(*plan.notes, *self._split_by.notes))
 
     def train(self, epochs: Epochs, epoch: int, callbacks: Any, batch_size: int | None) -> Any:
         """Train one epoch, and return the last logs."""
-        logs: Any = None
+        # of an epoch that was begun before, its metrics know even if no batch is left
+        logs: Any = self.backend.metrics_so_far(self.model) if epochs.begun else None
         batches = epochs.batches(epoch, self.transaction.size.now)
         for begin, end, some in _executions(batches, self.model.steps_per_execution):
             callbacks.on_train_batch_begin(begin)

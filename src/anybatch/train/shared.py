@@ -17,7 +17,7 @@ class SharedTransaction(Transaction):
 
     def update(self, parts: Iterator[Part], batch_size: int | None) -> Any:
         """Make one update out of all workers' parts of a batch; a worker may have none."""
-        steps = self._splitting(None)
+        steps = self._splitting(None, "part")
         steps.begin()
         rows = self._all_parts(
             parts, lambda part, n: steps.add_part(self._columns.tensors(part), n / (batch_size or 1)), "part"
@@ -28,7 +28,7 @@ class SharedTransaction(Transaction):
 
     def test(self, parts: Iterator[Part], batch_size: int | None) -> Any:
         """Count one batch of all workers that is not trained on."""
-        steps = self._splitting(None)
+        steps = self._splitting(None, "test")
         steps.begin()
         rows = self._all_parts(
             parts,
@@ -50,14 +50,19 @@ class SharedSession(Session):
         self._sample = sample
         self._apart = False
         self._kept(sample)
-        workers.give_first_values(adapter.moved_by_a_step(model))
+        self.give_first_values()
 
-    def _splitting(self, part: Any) -> Any:
-        made = self._kept(self._sample)
-        if made.shared is None:
-            found = made.found = self._adapter.shared_findings(self.model, self._sample)
-            made.shared = self._adapter.SharedSteps(self.model, found, self._workers, self._sample)
-        return made.shared
+    def give_first_values(self) -> None:
+        """Let all that an update moves be as it is with worker 0."""
+        self._workers.give_first_values(self._adapter.moved_by_a_step(self.model))
+
+    def _splitting(self, part: Any, phase: str) -> Any:
+        self.backend.check_splits(self.model, phase)
+        made, weighted = self._kept(self._sample), self.backend.is_weighted(self._sample)
+        if weighted not in made.shared:
+            found = made.found[weighted] = self._adapter.shared_findings(self.model, self._sample)
+            made.shared[weighted] = self._adapter.SharedSteps(self.model, found, self._workers, self._sample)
+        return made.shared[weighted]
 
     def train(self, epochs: Epochs, epoch: int, callbacks: Any, batch_size: int | None) -> Any:
         """Train one epoch; whoever loses the others keeps the state behind the last update."""
@@ -73,6 +78,6 @@ class SharedSession(Session):
     def told(self, plan: Plan) -> Plan:
         """Return the plan with what was found out about splitting this model, and who shares it."""
         together = f"{self._workers.size} workers share every batch; this is worker {self._workers.rank}"
-        found = None if self._made is None else self._made.found
+        found = self._kept(self._sample).found.get(self.backend.is_weighted(self._sample))
         exact, notes = (True, ()) if found is None else (found.exact, found.notes)
         return replace(plan, exact=exact, notes=(*plan.notes, *notes, together))

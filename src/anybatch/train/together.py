@@ -3,12 +3,13 @@
 import json
 from collections import deque
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from anybatch.handover import Json
+from anybatch.handover import Json, own_papers
 from anybatch.stream import Stream
 from anybatch.train.backends import shared_backend_of
 from anybatch.train.checkpoint_arrays import StoredArrays, pieces_of
@@ -21,6 +22,8 @@ from anybatch.train.session import Session
 from anybatch.train.shared import SharedSession
 from anybatch.train.slices import slice_of
 from anybatch.train.workers import CannotShare, Workers
+
+_RECEIVED = "received-"
 
 
 def together(model: Any) -> Alone:
@@ -86,7 +89,7 @@ class SharedKeeper(Keeper):
         if found is None:
             return None
         if state is None:
-            self._received = TemporaryDirectory(prefix="anybatch-state-")
+            self._received = TemporaryDirectory(prefix=_RECEIVED, dir=_room_for_states())
             state = State(found["step"], found["facts"], _received(self._workers, Path(self._received.name)))
         else:
             _sent(self._workers, state)
@@ -94,27 +97,58 @@ class SharedKeeper(Keeper):
 
     def watching(self, callbacks: Any, session: Session) -> "SharedWatching":
         """Return callbacks that keep the state besides."""
-        return SharedWatching(self, callbacks, session, self._workers.size)
+        return SharedWatching(self, callbacks, session, self._workers)
+
+    def let_go_of_received(self) -> None:
+        """Remove the copy of a state that was sent, once everything in it is in its place."""
+        if self._received is not None:
+            self._received.cleanup()
 
     def close(self) -> None:
         """Wait for what is being written, and let go of everything."""
         super().close()
-        if self._received is not None:
-            self._received.cleanup()
+        self.let_go_of_received()
+
+
+def _room_for_states() -> Path | None:
+    """Return where a state is kept that is as large as the model: a folder for temporary files may be memory.
+
+    A process that was killed has left its own there.
+    """
+    papers = own_papers()
+    if papers is not None:
+        for left in papers.glob(f"{_RECEIVED}*"):
+            rmtree(left, ignore_errors=True)
+    return papers
 
 
 class SharedWatching(Watching):
     """Callbacks that know where the last update was made, in case the next one cannot be."""
 
-    def __init__(self, keeper: Keeper, callbacks: Any, session: Session, workers: int) -> None:
+    def __init__(self, keeper: SharedKeeper, callbacks: Any, session: Session, workers: Workers) -> None:
         super().__init__(keeper, callbacks, session)
+        self._keeper: SharedKeeper = keeper
         self._workers = workers
         self._done = keeper.batches_done
+        self._updates = 0
+        """How many this session had made when that many batches were done."""
         self._place: Json | None = None if keeper.state is None else keeper.state.facts["place"]
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        super().on_train_begin(logs)
+        if self._keeper.state is None and isinstance(self._session, SharedSession):
+            # a callback of worker 0 may have brought back what an earlier training had come to
+            self._session.give_first_values()
+            self._model._initial_epoch = told(self._workers, self._model._initial_epoch)  # noqa: SLF001
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        super().on_epoch_begin(epoch, logs)
+        self._keeper.let_go_of_received()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         self._done = batch + self._offset + 1
+        self._updates = self._session.transaction.size.step
         if self._keeper.keeps:
             source: Any = self._keeper.source
             self._place = source.place()
@@ -124,12 +158,16 @@ class SharedWatching(Watching):
         self._done = 0
 
     def _largest_part(self, batch_size: int) -> int:
-        return min(super()._largest_part(batch_size), -(-batch_size // self._workers))
+        return min(super()._largest_part(batch_size), -(-batch_size // self._workers.size))
 
     def cut_off(self) -> None:
-        """Write the state behind the last update: the batch that was begun will be begun again."""
+        """Write the state behind the last update: the batch that was begun will be begun again.
+
+        Among several steps of one execution nobody knows the place of the last one: the state before counts.
+        """
         before = self._keeper.state
-        if self._keeper.keeps and (before is None or before.step != self._step):
+        known = self._session.transaction.size.step == self._updates
+        if known and self._keeper.keeps and (before is None or before.step != self._step):
             standing = self._done or self._keeper.counts_steps
             self._write(self._epoch, self._done, self._place if standing else None, {}, last=True)
         self._keeper.close()

@@ -89,7 +89,7 @@ class Transaction:
     def __init__(
         self,
         steps: Callable[[Any], Steps],
-        splitting: Callable[[Any], Steps],
+        splitting: Callable[[Any, str], Steps],
         columns: Columns,
         size: PartSize,
     ) -> None:
@@ -133,7 +133,7 @@ class Transaction:
             )
             if done:
                 return logs
-        steps = self._splitting(first)
+        steps = self._splitting(first, "test")
         steps.begin()
         expected = rows if last else batch_size or rows
         seen = self._all_parts(
@@ -155,7 +155,7 @@ class Transaction:
 
     def _update_in_parts(self, parts: Iterator[Part], expected: int) -> Any:
         first, last = next(parts)
-        steps = self._splitting(first)
+        steps = self._splitting(first, "part")
         steps.begin()
         rows = self._all_parts(
             chain([(first, last)], parts),

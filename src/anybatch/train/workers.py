@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from anybatch.errors import AnybatchError
-from anybatch.handover import FOLDER_VARIABLE
+from anybatch.handover import own_papers
 
 CLUSTER_VARIABLE = "TF_CONFIG"
 JOIN_VARIABLE = "ANYBATCH_JOIN_SECONDS"
@@ -107,11 +107,11 @@ def forget_to_stop(folder: Path) -> None:
 
 def tell_state_folder(folder: Path) -> None:
     """Tell the launcher, if there is one, where this process writes its state: the script may have chosen."""
-    papers = os.environ.get(FOLDER_VARIABLE)
-    if papers:
+    papers = own_papers()
+    if papers is not None:
         # without it a worker with much to write may be ended early, no more
         with suppress(OSError):
-            (Path(papers) / _STATE_FILE).write_text(str(folder), encoding="utf-8")
+            (papers / _STATE_FILE).write_text(str(folder), encoding="utf-8")
 
 
 def told_state_folder(papers: Path) -> Path | None:
@@ -124,12 +124,13 @@ def told_state_folder(papers: Path) -> Path | None:
 
 def can_be_told_to_stop() -> bool:
     """Return whether somebody has launched this process, and will tell it when another worker is gone."""
-    return bool(os.environ.get(FOLDER_VARIABLE))
+    return own_papers() is not None
 
 
 def told_to_stop() -> bool:
     """Return whether that has happened."""
-    return (Path(os.environ[FOLDER_VARIABLE]) / _STOP_FILE).exists()
+    papers = own_papers()
+    return papers is not None and (papers / _STOP_FILE).exists()
 
 
 class BadCluster(AnybatchError, ValueError):

@@ -45,7 +45,8 @@ def source(
             f"batch_size={batch_size} was given with x of type {type(x).__name__}, which yields batches "
             "already; leave it out, or batch the data by that number"
         )
-    return DatasetSource(adapter) if isinstance(adapter, TFDatasetAdapter) else AdapterSource(adapter)
+    kinds = {TFDatasetAdapter: DatasetSource, PyDatasetAdapter: PyDatasetSource}
+    return kinds.get(type(adapter), AdapterSource)(adapter)
 
 
 def _has_rows(x: Any) -> bool:
@@ -114,6 +115,9 @@ class AdapterSource:
         for batch in self._elements():
             yield whole(batch)
 
+    def first_rows(self, most: int) -> Any:
+        return next(self._elements(), None)
+
     def _elements(self) -> Iterator[Any]:
         return iter(self._adapter.get_numpy_iterator())
 
@@ -124,20 +128,56 @@ class AdapterSource:
         self._adapter.on_epoch_end()
 
 
+class PyDatasetSource(AdapterSource):
+    """Batches of a `PyDataset`, which its own threads may make ahead."""
+
+    def first_rows(self, most: int) -> Any:
+        # by its number: who asks the threads, and then for something else, leaves them with a batch too few
+        if self.num_batches == 0:
+            return None
+        batch = self._adapter._standardize_batch(self._adapter.py_dataset[0])  # noqa: SLF001
+        return next(data_adapter_utils.get_numpy_iterator([batch]))
+
+
 class DatasetSource(AdapterSource):
-    """Batches of a `tf.data.Dataset`, a pass over which can be written down."""
+    """Batches of a `tf.data.Dataset`, a pass over which can be written down.
+
+    Whoever looks at the first batch begins a pass, and the next one that is opened is that one: a pass more
+    would be one more order drawn, and all later epochs would come in another one.
+    """
+
+    def __init__(self, adapter: Any) -> None:
+        super().__init__(adapter)
+        self._first: Any = None
+        self._waiting: DatasetPass | None = None
 
     @property
     def described(self) -> str:
         """What a state of training belongs to."""
         return f"{self.kind} of {self._adapter.get_tf_dataset().element_spec}"
 
-    def begun(self) -> DatasetPass:
-        """Begin a pass."""
-        return DatasetPass(self._adapter.get_tf_dataset())
+    def first_rows(self, most: int) -> Any:
+        if self._first is None:
+            self._waiting = DatasetPass(self._adapter.get_tf_dataset())
+            self._first = self._waiting.look()
+        return self._first
 
-    def _elements(self) -> Iterator[Any]:
-        return iter(self._adapter.get_tf_dataset())
+    def begun(self) -> DatasetPass:
+        """Begin a pass that will be written down."""
+        begun = self._opened()
+        begun.remember_beginning()
+        return begun
+
+    def open(self, epoch: int, most: int | None) -> Batches:
+        return self._opened()
+
+    def _opened(self) -> DatasetPass:
+        waiting, self._waiting = self._waiting, None
+        return waiting or DatasetPass(self._adapter.get_tf_dataset())
+
+    def began(self) -> None:
+        self._first = None
+        super().began()
 
 
 def as_keras_casts(arrays: Any) -> Any:

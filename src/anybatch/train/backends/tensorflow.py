@@ -7,6 +7,7 @@ from keras.src.utils import python_utils
 
 from anybatch.train.backends.keras_inputs import as_keras_casts, class_weighted, source, validation_split
 from anybatch.train.backends.tensorflow_board import MemoryLog, show
+from anybatch.train.backends.tensorflow_build import build
 from anybatch.train.backends.tensorflow_compare import compared
 from anybatch.train.backends.tensorflow_devices import (
     device_held_bytes,
@@ -17,7 +18,7 @@ from anybatch.train.backends.tensorflow_devices import (
     peaks_depend_on,
 )
 from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_between, tensors
-from anybatch.train.backends.tensorflow_findings import examined
+from anybatch.train.backends.tensorflow_findings import check_splits, examined
 from anybatch.train.backends.tensorflow_products import have_failures_told
 from anybatch.train.backends.tensorflow_progress import with_progress
 from anybatch.train.backends.tensorflow_sizes import (
@@ -29,7 +30,6 @@ from anybatch.train.backends.tensorflow_sizes import (
 from anybatch.train.backends.tensorflow_state import assign_pieces
 from anybatch.train.backends.tensorflow_steps import Steps
 from anybatch.train.backends.tensorflow_tape import LossParts
-from anybatch.train.backends.tensorflow_terms import predictions
 from anybatch.train.refusals import OwnAccumulation
 
 __all__ = [
@@ -41,6 +41,8 @@ __all__ = [
     "build",
     "callback_list",
     "check_model",
+    "check_splits",
+    "check_training",
     "class_weighted",
     "compared",
     "device_held_bytes",
@@ -53,8 +55,10 @@ __all__ = [
     "flat",
     "host_pool",
     "identity",
+    "is_weighted",
     "joined",
     "largest_variable_bytes",
+    "metrics_so_far",
     "numbers",
     "peaks_depend_on",
     "row_count",
@@ -74,31 +78,24 @@ __all__ = [
 have_failures_told()
 
 
-def check_model(model: Any, batch_size: int | None) -> None:
+def check_training(model: Any, batch_size: int | None) -> None:
     """Refuse what cannot be trained, before anything is read."""
-    model._assert_compile_called("fit")  # noqa: SLF001
+    check_model(model)
     optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
     steps = getattr(optimizer, "gradient_accumulation_steps", None)
     if steps:
         raise OwnAccumulation(steps, batch_size)
+
+
+def check_model(model: Any) -> None:
+    """Refuse what can be neither trained nor evaluated, before anything is read."""
+    model._assert_compile_called()  # noqa: SLF001
     replicas = model.distribute_strategy.num_replicas_in_sync
     if replicas > 1:
         raise ValueError(
             f"the model belongs to a tf.distribute strategy of {replicas} replicas, which cuts batches "
             "itself; build it outside of the strategy's scope"
         )
-
-
-def build(model: Any, part: Any) -> None:
-    """Create every variable, so that there is something to put back when the first step fails."""
-    few = tensors(rows_between(part, 0, min(2, row_count(part))))
-    x, y, _ = unpacked(few)
-    if y is None and (not model.compiled or model._compile_loss is not None):  # noqa: SLF001
-        # nothing but predictions can be wanted, and the loss could not be built without labels
-        if not model.built:
-            predictions(model, x, training=False)
-        return
-    model._symbolic_build(data_batch=few)  # noqa: SLF001
 
 
 def accept_uncompiled(model: Any) -> None:
@@ -128,6 +125,11 @@ def epoch_logs(model: Any, logs: Any) -> Any:
     return dict(model._get_metrics_result_or_logs(logs))  # noqa: SLF001
 
 
+def metrics_so_far(model: Any) -> Any:
+    """Return what the model's metrics have counted, as logs."""
+    return model.get_metrics_result()
+
+
 def validates(model: Any, epoch: int, frequency: Any) -> bool:
     """Return whether an epoch is followed by validation."""
     return bool(model._should_eval(epoch, frequency))  # noqa: SLF001
@@ -141,6 +143,11 @@ def flat(model: Any, logs: Any) -> Any:
 def unpacked(given: Any) -> tuple[Any, Any, Any]:
     """Return (x, y, sample_weight) of what a user gave as one."""
     return keras.utils.unpack_x_y_sample_weight(given)  # type: ignore[no-any-return]
+
+
+def is_weighted(part: Any) -> bool:
+    """Return whether rows come with sample weights."""
+    return unpacked(part)[2] is not None
 
 
 def finalize(model: Any) -> None:

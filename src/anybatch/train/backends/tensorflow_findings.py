@@ -12,12 +12,21 @@ from keras.src import backend as keras_backend
 
 from anybatch.train.backends import tensorflow_norms as norms
 from anybatch.train.backends.tensorflow_feed import row_count, rows_between, tensors
+from anybatch.train.backends.tensorflow_metrics import metrics_outside
 from anybatch.train.backends.tensorflow_sizes import sums_grow
 from anybatch.train.backends.tensorflow_state import Undo, moved_by_a_part
 from anybatch.train.backends.tensorflow_summands import objectives_of
 from anybatch.train.backends.tensorflow_terms import overrides, predictions, terms_of
-from anybatch.train.backends.tensorflow_trials import Trial, Trials, close, judged, trials_of
-from anybatch.train.refusals import CannotSplit
+from anybatch.train.backends.tensorflow_trials import (
+    Trial,
+    Trials,
+    close,
+    judged,
+    later_trials,
+    trials_of,
+    tried,
+)
+from anybatch.train.refusals import CannotSplit, tried_on_few_rows
 
 FEW = 6
 """Rows that a test looks at: enough for two unequal parts, and little memory."""
@@ -41,20 +50,32 @@ class Findings:
         self.notes.append(note)
 
 
+def check_splits(model: Any, phase: str) -> None:
+    """Refuse to split what a step of the model's own does with a batch."""
+    step, way_out = _OWN_STEPS[phase]
+    if overrides(model, step):
+        raise CannotSplit(
+            f"{type(model).__name__}.{step}",
+            "it is the model's own, and what it does with a batch cannot be seen from outside",
+            f"whole batches run as they are; {way_out}",
+        )
+
+
+_OWN_STEPS = {
+    "part": ("train_step", "override compute_loss instead, or use anybatch.gradients in it"),
+    "test": ("test_step", "make them smaller (in fit by validation_batch_size), or override compute_metrics"),
+}
+"""The step that is split in some phase, and what to do if it is the model's own."""
+
+
 def examined(model: Any, batch: Any) -> Findings:
     """Return what can be said of a model by its layers and by a few rows of a batch; nothing stays moved."""
-    if overrides(model, "train_step"):
-        raise CannotSplit(
-            f"{type(model).__name__}.train_step",
-            "it is the model's own, and what it does with a batch cannot be seen from outside",
-            "whole batches run as they are; override compute_loss instead, or use anybatch.gradients in it",
-        )
     findings = Findings()
     _by_type(model, findings)
     undo = Undo(moved_by_a_part(model))
     before = undo.taken()
     try:
-        with one_draw_for_all_rows():
+        with tried_on_few_rows(model), one_draw_for_all_rows():
             _by_trial(model, _few(batch), findings, undo)
     finally:
         undo.put_back(before)
@@ -111,13 +132,15 @@ def _by_trial(model: Any, batch: Any, findings: Findings, undo: Undo) -> None:
     before = undo.taken()
     trials = trials_of(model, batch, undo, before)
     mixed = _mixing(model, trials, findings)
-    for name, verdict in judged(model, trials, mixed=mixed):
+    of_later = later_trials(model, batch, undo, before)
+    for name, verdict in judged(model, trials, of_later, mixed=mixed):
         if verdict.rule:
             findings.rules[name] = verdict.rule
         if verdict.objection:
             findings.inexact(f"{verdict.objection}; {REMAT}")
     _metrics(model, trials, findings)
     _moving(model, undo, before, findings)
+    _own_metrics(model, trials, undo, before, findings)
     if sums_grow(model):
         _lookups(model, batch, findings)
     undo.put_back(before)
@@ -131,7 +154,12 @@ def _mixing(model: Any, trials: Trials, findings: Findings) -> bool:
         halves = [tf.nest.flatten(trial.outputs)[number] for trial in trials.apart]
         if not _is_by_row(leaf, trials.together.rows):
             continue
-        if not close(np.concatenate([np.asarray(half) for half in halves]), np.asarray(leaf)):
+        if not np.isfinite(leaf).any():
+            findings.inexact(
+                f"output {number} of `{model.name}` is undefined for the first rows, together and apart: "
+                "whether a layer mixes samples cannot be told; look for NaN and infinity in them"
+            )
+        elif not close(np.concatenate([np.asarray(half) for half in halves]), np.asarray(leaf)):
             findings.inexact(
                 f"output {number} of `{model.name}` depends on the other samples of its batch: a layer mixes "
                 f"them; {REMAT}"
@@ -161,15 +189,41 @@ def _metrics(model: Any, trials: Trials, findings: Findings) -> None:
             )
 
 
+def _own_metrics(model: Any, trials: Trials, undo: Undo, before: list[Any], findings: Findings) -> None:
+    """Find metrics that a layer or a loss updates by itself and that come out otherwise part by part."""
+    own = metrics_outside(model)
+    if not own:
+        return
+    counted = {id(variable) for metric in own for variable in metric.variables}
+    others = Undo([variable for variable in undo.variables if id(variable) not in counted])
+
+    def after(several: list[Trial]) -> list[list[Any]]:
+        undo.put_back(before)
+        start = others.taken()
+        for metric in own:
+            metric.reset_state()
+        for trial in several:
+            tried(model, trial.given, others, start)
+        return _states(own)
+
+    for metric, one, other in zip(own, after([trials.together]), after(trials.apart), strict=True):
+        if not all(map(close, one, other)):
+            findings.notes.append(
+                f"metric `{metric.name}` is updated by a layer or a loss, once per part: "
+                "its value may differ from that of whole batches"
+            )
+
+
 def _after(compiled: Any, trials: list[Trial]) -> list[list[Any]]:
     compiled.reset_state()
     for trial in trials:
         _, y, weights = keras.utils.unpack_x_y_sample_weight(trial.given)
         compiled.update_state(y, trial.outputs, weights)
-    return [
-        [np.asarray(variable.value, np.float64) for variable in metric.variables]
-        for metric in compiled.metrics
-    ]
+    return _states(compiled.metrics)
+
+
+def _states(metrics: list[Any]) -> list[list[Any]]:
+    return [[np.asarray(variable.value, np.float64) for variable in one.variables] for one in metrics]
 
 
 def _moving(model: Any, undo: Undo, before: list[Any], findings: Findings) -> None:

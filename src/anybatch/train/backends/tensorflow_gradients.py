@@ -14,73 +14,83 @@ Gradients = list[Any]
 class Sums:
     """The sum of the gradients of all parts so far, of one group of loss terms.
 
-    Dense sums live in variables, added to in place: nothing is allocated once the first part is through.
+    Dense sums live in variables, added to in place: nothing is allocated once every gradient was seen.
     Slices are kept as they come and never merged: Keras squares and clips them before it merges rows. Of
     `highest` variables (by their place) the highest gradient counts: those that it overwrites, as in float8.
     """
 
     def __init__(self, highest: frozenset[int] = frozenset()) -> None:
         self._highest = highest
-        self._chosen: list[bool] = []
-        self._dense: list[Any] = []
-        self._slices: list[list[Any]] = []
+        self._dense: dict[int, Any] = {}
+        self._slices: dict[int, list[Any]] = {}
+        self._places = 0
+        self._begun: set[int] = set()
+        """Where a dense sum is that of this batch; untraced, a part need not have every gradient."""
 
     def start(self, gradients: Gradients) -> None:
         """Begin with the gradients of a first part."""
-        dense = _dense(gradients)
-        self._chosen = [n in self._highest for n, one in enumerate(gradients) if _is_dense(one)]
-        if self._dense:
-            for variable, gradient in zip(self._dense, dense, strict=True):
-                variable.assign(gradient, read_value=False)
-        else:
-            self._dense = [tf.Variable(gradient, trainable=False) for gradient in dense]
-        self._slices = [[gradient] for gradient in gradients if isinstance(gradient, tf.IndexedSlices)]
+        self.forget()
+        self.add(gradients)
 
     def add(self, gradients: Gradients, *, begun: bool = False) -> None:
         """Add those of one more part; `begun`: other sums have it already.
 
         Should memory run out between two of them after all, the part must not be added once more.
         """
-        for at, gradient in enumerate(_dense(gradients)):
-            try:
-                self._add_to(at, gradient)
-            except Exception as error:
-                if (at or begun) and is_exhaustion(error):
-                    raise UpdateCutShort(in_one_line(error)) from None
-                raise
-        slices = [gradient for gradient in gradients if isinstance(gradient, tf.IndexedSlices)]
-        for kept, more in zip(self._slices, slices, strict=True):
-            kept.append(more)
+        dense = {place: one for place, one in enumerate(gradients) if _is_dense(one)}
+        try:
+            # these first: they allocate, and can be done again
+            for place in dense.keys() - self._begun:
+                self._put(place, dense[place])
+            for place in dense.keys() & self._begun:
+                self._add_to(place, dense[place])
+                begun = True
+        except Exception as error:
+            if begun and is_exhaustion(error):
+                raise UpdateCutShort(in_one_line(error)) from None
+            raise
+        self._begun |= dense.keys()
+        self._places = len(gradients)
+        for place, gradient in enumerate(gradients):
+            if isinstance(gradient, tf.IndexedSlices):
+                self._slices.setdefault(place, []).append(gradient)
 
-    def _add_to(self, at: int, gradient: Any) -> None:
-        variable = self._dense[at]
-        if self._chosen[at]:
+    def _put(self, place: int, gradient: Any) -> None:
+        if place in self._dense:
+            self._dense[place].assign(gradient, read_value=False)
+        else:
+            self._dense[place] = tf.Variable(gradient, trainable=False)
+
+    def _add_to(self, place: int, gradient: Any) -> None:
+        variable = self._dense[place]
+        if place in self._highest:
             variable.assign(tf.maximum(variable, gradient), read_value=False)
         else:
             variable.assign_add(gradient, read_value=False)
 
-    def total(self, like: Gradients) -> Gradients:
-        """Return the sums in the shape of one part's gradients."""
-        dense, slices = iter(self._dense), iter(self._slices)
-        return [_summed(gradient, dense, slices) for gradient in like]
+    @property
+    def any(self) -> bool:
+        """Whether some variable has a gradient in this batch."""
+        return bool(self._begun or self._slices)
+
+    def total(self) -> Gradients:
+        """Return the sums, one per variable: None where no part has a gradient."""
+        return [added(self._dense_at(place), self._slices_at(place)) for place in range(self._places)]
+
+    def _dense_at(self, place: int) -> Any:
+        return self._dense[place].value() if place in self._begun else None
+
+    def _slices_at(self, place: int) -> Any:
+        return concatenated(self._slices[place]) if place in self._slices else None
 
     def forget(self) -> None:
-        """Let go of the slices; the dense sums are used again."""
-        self._slices = []
-
-
-def _dense(gradients: Gradients) -> list[Any]:
-    return [one for one in gradients if _is_dense(one)]
+        """Let go of the slices; the variables of dense sums are used again."""
+        self._slices, self._places = {}, 0
+        self._begun.clear()
 
 
 def _is_dense(gradient: Any) -> bool:
     return gradient is not None and not isinstance(gradient, tf.IndexedSlices)
-
-
-def _summed(like: Any, dense: Any, slices: Any) -> Any:
-    if like is None:
-        return None
-    return concatenated(next(slices)) if isinstance(like, tf.IndexedSlices) else next(dense).value()
 
 
 def concatenated(parts: list[Any]) -> Any:

@@ -28,6 +28,14 @@ def update_late(model: Any, gathered: tuple[Any, Any, Any], late: AbstractSet[in
         model._compile_metrics.update_state(y, y_pred, weights)  # noqa: SLF001
 
 
+def metrics_outside(model: Any) -> list[Any]:
+    """Return the metrics that are not compiled: a layer or a loss updates them by itself."""
+    compiled_loss = model._compile_loss  # noqa: SLF001
+    trackers = [] if compiled_loss is None else compiled_loss.metrics
+    compiled = [model._loss_tracker, model._compile_metrics, *trackers]  # noqa: SLF001
+    return [metric for metric in model.metrics if not any(metric is one for one in compiled)]
+
+
 @contextmanager
 def _without(model: Any, left_out: AbstractSet[int]) -> Iterator[None]:
     """Leave some metrics, by identity, out of what Keras updates."""

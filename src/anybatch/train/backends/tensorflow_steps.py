@@ -3,6 +3,7 @@
 Every method here happens whole or not at all: what a failing call has moved is put back before it raises.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from anybatch.errors import AnybatchWarning
 from anybatch.train.backends import tensorflow_metrics as metrics
 from anybatch.train.backends import tensorflow_norms as norms
 from anybatch.train.backends.tensorflow_begun import Begun
@@ -29,7 +31,7 @@ from anybatch.train.backends.tensorflow_summands import (
     objectives_of,
     reports_of,
     summands_of,
-    weighted,
+    total_of,
 )
 from anybatch.train.backends.tensorflow_terms import (
     COUNT,
@@ -72,7 +74,6 @@ class Steps:
         self._rules = rules or {}
         self._late = late
         self._sums: dict[str, Sums] = {}
-        self._first: dict[str, Gradients] = {}
         self._side: Any = None
         self._seen: list[Any] = []
         self._summands: list[Summand] = []
@@ -142,7 +143,7 @@ class Steps:
 
     def begin(self) -> None:
         """Forget the parts of the last batch."""
-        self._first, self._side, self._seen = {}, None, []
+        self._side, self._seen = None, []
         for sums in self._sums.values():
             sums.forget()
 
@@ -179,7 +180,7 @@ class Steps:
         return Summed(self._totals(), self._side, late, rows)
 
     def _totals(self) -> dict[str, Gradients]:
-        return {group: self._sums[group].total(like) for group, like in self._first.items()}
+        return {group: sums.total() for group, sums in self._sums.items() if sums.any}
 
     def gradients(self, *, sizes_were_right: bool) -> Gradients:
         """Return the gradients of all parts together, and make no update."""
@@ -207,7 +208,6 @@ class Steps:
         if self._side is None:
             for group, one in gradients.items():
                 self._sums.setdefault(group, Sums(self._overwritten)).start(one)
-            self._first = {group: [_without_values(g) for g in one] for group, one in gradients.items()}
         else:
             for number, (group, one) in enumerate(gradients.items()):
                 self._sums[group].add(one, begun=number > 0)
@@ -232,25 +232,28 @@ class Steps:
         x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
         with tf.GradientTape() as tape:
             y_pred = predictions(model, x, training=True)
-            loss, terms = self._loss((x, y, y_pred, weights))
-            objective = _scaled_loss(model, loss)
-        variables = model.trainable_variables
-        gradients = tape.gradient(objective, [variable.value for variable in variables])
+            minimised, loss, terms = self._loss((x, y, y_pred, weights))
+            objective = _scaled_loss(model, minimised)
+        gradients = tape.gradient(objective, [variable.value for variable in model.trainable_variables])
         with tf.control_dependencies([*leaves_of(gradients), loss]):
             room = room_for(model, self._by_step.n_bytes, y_pred)
         with tf.control_dependencies(self._begun.marked(room)):
             self._track(loss, [term.reported for term in terms], _rows(x))
-            model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+            _apply(model, gradients)
             return model.compute_metrics(x, y, y_pred, sample_weight=weights)
 
-    def _loss(self, given: tuple[Any, ...]) -> tuple[Any, list[Term]]:
-        """Return the loss of a whole batch, and its terms where Keras shows them one by one."""
+    def _loss(self, given: tuple[Any, ...]) -> tuple[Any, Any, list[Term]]:
+        """Return what a whole batch minimises, what is shown of it, and terms that are shown one by one."""
         model = self.model
         if not _trackers(model):
-            return model._compute_loss(*given, training=True), []  # noqa: SLF001
-        terms = terms_of(model, given, self._rules, training=True)
-        summands = [term.objective for term in terms] + penalties(model)
-        return tf.add_n([tf.cast(one, summands[0].dtype) for one in summands]), terms
+            loss = model._compute_loss(*given, training=True)  # noqa: SLF001
+            return loss, loss, []
+        terms, outside = terms_of(model, given, self._rules, training=True), penalties(model)
+        minimised = [*(term.objective for term in terms), *outside]
+        shown = total_of(
+            [term.reported for term in terms], summands_of(terms), tf.add_n(outside) if outside else None
+        )
+        return tf.add_n([tf.cast(one, minimised[0].dtype) for one in minimised]), shown, terms
 
     def _track(self, loss: Any, values: list[Any], rows: Any) -> None:
         """Count a batch by its rows. Keras counts its terms by a static shape, which need not be known."""
@@ -310,12 +313,12 @@ class Steps:
         kept: bool,
     ) -> Any:
         late, rows = counting
-        model, variables = self.model, self.model.trainable_variables
+        model = self.model
         penalty, gradients = self._gradients(totals, side, sizes_were_right)
         with tf.control_dependencies(leaves_of(gradients)):
             room = [] if kept else room_for(model, self._by_step.n_bytes, late)
         with tf.control_dependencies(self._begun.marked([*leaves_of(gradients), *room])):
-            model.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+            _apply(model, gradients)
             for layer, sums in zip(self._normed, side[1], strict=True):
                 norms.commit(layer, sums)
             return self._counted(self._summands, side, late, rows, penalty)
@@ -369,10 +372,7 @@ class Steps:
         """Count the batch once in what Keras counts by batch, and return the logs."""
         model = self.model
         values = [loss_of(one, *report) for one, report in zip(summands, side[0], strict=True)]
-        total = tf.add_n([weighted(value, one) for value, one in zip(values, summands, strict=True)])
-        if penalty is not None:
-            total += tf.cast(penalty, tf.float64)
-        self._track(total, values, rows)
+        self._track(total_of(values, summands, penalty), values, rows)
         if self._late:
             metrics.update_late(model, late, self._late)
         return model.get_metrics_result()
@@ -396,7 +396,16 @@ def _trackers(model: Any) -> list[Any]:
 
 
 def _rows(x: Any) -> Any:
-    return tf.shape(next(leaf for leaf in tf.nest.flatten(x, expand_composites=True) if leaf is not None))[0]
+    # a ragged or a sparse tensor is one leaf, or its values would be counted
+    return tf.shape(next(leaf for leaf in tf.nest.flatten(x) if leaf is not None))[0]
+
+
+def _apply(model: Any, gradients: Gradients) -> None:
+    """Let the optimizer make the update; where nothing can be trained, say so and go on, as Keras does."""
+    if model.trainable_variables:
+        model.optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+    else:
+        warnings.warn("the model has no trainable weights: nothing is updated", AnybatchWarning, stacklevel=2)
 
 
 def _scaled_loss(model: Any, loss: Any) -> Any:
@@ -405,12 +414,3 @@ def _scaled_loss(model: Any, loss: Any) -> Any:
 
 def _sum(one: Any, other: Any) -> Any:
     return tf.nest.map_structure(tf.add, one, other)
-
-
-def _without_values(gradient: Any) -> Any:
-    """Return what tells the kind of a gradient, without its memory."""
-    if gradient is None:
-        return None
-    if isinstance(gradient, tf.IndexedSlices):
-        return tf.IndexedSlices(tf.zeros([0, 1]), tf.zeros([0], tf.int64))
-    return True

@@ -60,6 +60,11 @@ def loss_of(summand: Summand, numerator: Any, denominator: Any) -> Any:
     return tf.math.divide_no_nan(numerator, denominator) if summand.divided else numerator
 
 
-def weighted(value: Any, summand: Summand) -> Any:
-    """Return what a term contributes to the loss."""
+def total_of(values: list[Any], summands: list[Summand], penalty: Any) -> Any:
+    """Return the loss that is shown: of all terms, by their weights, and of the weight regularisation."""
+    total = tf.add_n([_weighted(value, one) for value, one in zip(values, summands, strict=True)])
+    return total if penalty is None else total + tf.cast(penalty, total.dtype)
+
+
+def _weighted(value: Any, summand: Summand) -> Any:
     return value if summand.weight is None else value * tf.cast(summand.weight, value.dtype)

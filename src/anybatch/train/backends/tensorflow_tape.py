@@ -20,24 +20,23 @@ class LossParts:
     def __init__(self, loss: Callable[..., Any], variables: list[Any]) -> None:
         plain = [one.value if isinstance(one, keras.Variable) else one for one in variables]
         self._run, self._sums = _made(loss, plain)
-        self._first: Gradients | None = None
         self._total: Any = None
 
     def add(self, part: Any, share: float) -> None:
         """Add one part."""
         gradients, loss = self._run(part, tf.constant(share, tf.float64))
-        if self._first is None:
+        if self._total is None:
             self._sums.start(gradients)
-            self._first, self._total = gradients, loss
+            self._total = loss
         else:
             self._sums.add(gradients)
             self._total = self._total + loss
 
     def result(self) -> tuple[Gradients, Any]:
         """Return the gradients, one per variable, and the loss of all parts together."""
-        if self._first is None:
+        if self._total is None:
             raise ValueError("a batch without rows has no gradients; give at least one")
-        return self._sums.total(self._first), self._total
+        return self._sums.total(), self._total
 
 
 def _made(loss: Any, variables: list[Any]) -> tuple[Traced, Sums]:

@@ -114,7 +114,9 @@ def compiled_terms(model: Any, given: tuple[Any, ...], rules: Rules) -> Iterator
         if number and not (tf.nest.is_nested(given[1]) or tf.nest.is_nested(given[2])):
             # of several losses on the one output Keras minimises the first
             return
-        yield one.term(f"loss {loss.name or number}", loss.loss_weights, rules)
+        # the number first: losses of one layer, or of outputs without names, are called the same
+        name = f"loss {number} ({loss.name})" if loss.name else f"loss {number}"
+        yield one.term(name, loss.loss_weights, rules)
 
 
 class _Watched:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import keras
@@ -10,6 +11,7 @@ import tensorflow as tf
 from keras.src import backend as keras_backend
 
 from anybatch.train.backends.tensorflow_feed import row_count, rows_between
+from anybatch.train.backends.tensorflow_later import later
 from anybatch.train.backends.tensorflow_state import Undo
 from anybatch.train.backends.tensorflow_terms import (
     COUNT,
@@ -18,16 +20,19 @@ from anybatch.train.backends.tensorflow_terms import (
     WITHOUT_PENALTY,
     Term,
     compiled_terms,
+    overrides,
     penalties,
     predictions,
     terms_of,
 )
+from anybatch.train.exhaustion import is_exhaustion
 
 ROUGH, FINE = 2e-3, 1e-4
 """How far results may be apart, relative to their size: of a model that may compute in 16 bits, and of losses
 whose predictions are the same numbers of 32 bits."""
 
 _FLOOR = 1e-6
+_COMPARES = "it compares them"
 _IN_WORDS = {COUNT: "a mean", ONE: "a sum", WITHOUT_PENALTY: "a sum"}
 
 
@@ -54,6 +59,8 @@ class Trials:
     together: Trial
     apart: list[Trial]
     tolerance: float = ROUGH
+    meaning: str = _COMPARES
+    """Why a term would not add up, if it does not."""
 
     def adds_up(self, number: int, rule: str, penalty: float = 0.0) -> bool:
         """Return whether the parts' values of a term make that of all rows by some rule."""
@@ -64,10 +71,10 @@ class Trials:
         value = self.together.values[number]
         return min(rules, key=lambda rule: abs(self._sum_by(number, rule, penalty) - value))
 
-    def is_nothing(self, number: int) -> bool:
-        """Return whether a term is zero everywhere: then it adds up by any rule."""
-        values = [trial.values[number] for trial in (self.together, *self.apart)]
-        return not np.any(np.abs(values) > _FLOOR)
+    def tell_nothing(self, number: int) -> bool:
+        """Return whether a term is zero everywhere, or undefined: then it adds up by any rule."""
+        values = np.array([trial.values[number] for trial in (self.together, *self.apart)])
+        return not (np.isfinite(values).all() and (np.abs(values) > _FLOOR).any())
 
     def _sum_by(self, number: int, rule: str, penalty: float) -> Any:
         values = np.array([trial.values[number] for trial in self.apart])
@@ -81,11 +88,21 @@ class Trials:
         return (alphas * values).sum() / whole if whole else self.together.values[number]
 
 
-def trials_of(model: Any, batch: Any, undo: Undo, before: list[Any]) -> Trials:
+def trials_of(model: Any, batch: Any, undo: Undo, before: list[Any], meaning: str = _COMPARES) -> Trials:
     """Return what a model makes of rows together and in two parts of them, as unequal as may be."""
     parts = [(0, row_count(batch)), *_halves(row_count(batch))]
-    together, *apart = [_tried(model, rows_between(batch, *part), undo, before) for part in parts]
-    return Trials(together, apart)
+    together, *apart = [tried(model, rows_between(batch, *part), undo, before) for part in parts]
+    return Trials(together, apart, meaning=meaning)
+
+
+def later_trials(model: Any, batch: Any, undo: Undo, before: list[Any]) -> list[Trials]:
+    """Return what a loss of the model's own makes of rows as later batches may have them."""
+    if not overrides(model, "compute_loss"):
+        return []
+    found = [
+        _unless_refused(partial(trials_of, model, given, undo, before, why)) for given, why in later(batch)
+    ]
+    return [trials for trials in found if trials is not None]
 
 
 def _halves(rows: int) -> list[tuple[int, int]]:
@@ -93,7 +110,8 @@ def _halves(rows: int) -> list[tuple[int, int]]:
     return [(0, cut), (cut, rows)]
 
 
-def _tried(model: Any, part: Any, undo: Undo, before: list[Any]) -> Trial:
+def tried(model: Any, part: Any, undo: Undo, before: list[Any]) -> Trial:
+    """Return what a model makes of some rows, when it starts from a known state."""
     undo.put_back(before)
     x, y, weights = keras.utils.unpack_x_y_sample_weight(part)
     y_pred = predictions(model, x, training=True)
@@ -109,55 +127,65 @@ class Verdict:
     objection: str = ""
 
 
-def judged(model: Any, trials: Trials, *, mixed: bool) -> Iterator[tuple[str, Verdict]]:
+def judged(
+    model: Any, trials: Trials, of_later: list[Trials], *, mixed: bool
+) -> Iterator[tuple[str, Verdict]]:
     """Yield every term's name and how it adds up. `mixed`: rows depend on each other before the loss."""
     alone = _losses_alone(model, trials.together)
     for number, term in enumerate(trials.together.terms):
         if not term.tested:
             fine = mixed or trials.adds_up(number, term.rule)
-            yield term.name, Verdict(objection="" if fine else _compares(term.name))
+            yield term.name, Verdict(objection="" if fine else _objection(term.name, trials))
         elif term.compiled:
             yield term.name, _of_compiled(term.name, number, alone)
         else:
-            yield term.name, _of_model(model, term.name, number, trials, mixed=mixed)
+            yield term.name, _of_model(model, term.name, number, [trials, *of_later], mixed=mixed)
 
 
 def _of_compiled(name: str, number: int, alone: list[Trials]) -> Verdict:
     """Judge a loss function that returns one number, by predictions of which every row stands for itself."""
-    telling = [trials for trials in alone if not trials.is_nothing(number)]
+    telling = [trials for trials in alone if not trials.tell_nothing(number)]
     if not telling:
         return _untold(name)
-    fitting = [rule for rule in (COUNT, ONE) if all(trials.adds_up(number, rule) for trials in telling)]
-    return Verdict(fitting[0]) if fitting else Verdict(COUNT, _compares(name))
+    fitting = [COUNT, ONE]
+    for trials in telling:
+        fitting = [rule for rule in fitting if trials.adds_up(number, rule)]
+        if not fitting:
+            return Verdict(COUNT, _objection(name, trials))
+    return Verdict(fitting[0])
 
 
-def _of_model(model: Any, name: str, number: int, trials: Trials, *, mixed: bool) -> Verdict:
-    """Judge what only the model itself can compute."""
-    if trials.is_nothing(number):
+def _of_model(model: Any, name: str, number: int, several: list[Trials], *, mixed: bool) -> Verdict:
+    """Judge what only the model itself can compute, by rows as they are and as they may be later."""
+    trials, *of_later = several
+    if trials.tell_nothing(number):
         return _untold(name)
     penalty = float(sum(_number(one) for one in penalties(model))) if name == "compute_loss" else 0.0
     rules = [COUNT, ONE, *([WITHOUT_PENALTY] if penalty else [])]
     # a small penalty is within every tolerance: the nearest rule is the right one
     rule = trials.nearest(number, rules, penalty)
-    if trials.adds_up(number, rule, penalty):
-        return Verdict(rule)
-    if mixed:
+    if mixed and not trials.adds_up(number, rule, penalty):
         return Verdict(
             rule, f"`{name}` is taken for {_IN_WORDS[rule]} over samples, to which it comes nearest"
         )
-    return Verdict(COUNT, _compares(name))
+    telling = [trials, *(one for one in of_later if not (mixed or one.tell_nothing(number)))]
+    against = next((one for one in telling if not one.adds_up(number, rule, penalty)), None)
+    return Verdict(rule) if against is None else Verdict(COUNT, _objection(name, against))
 
 
-def _compares(name: str) -> str:
-    return f"`{name}` is neither a sum nor a mean over samples: it compares them"
+def _objection(name: str, trials: Trials) -> str:
+    return f"`{name}` is neither a sum nor a mean over samples: {trials.meaning}"
 
 
 def _untold(name: str) -> Verdict:
-    return Verdict(COUNT, f"`{name}` is zero at first: it is taken for a mean over samples, and may be a sum")
+    return Verdict(
+        COUNT,
+        f"`{name}` is zero at first, or undefined: it is taken for a mean over samples, and may be a sum",
+    )
 
 
 def _losses_alone(model: Any, together: Trial) -> list[Trials]:
-    """Return the compiled losses of predictions as they are, and as they might be later.
+    """Return the compiled losses of predictions, labels and weights as they are and as they might be later.
 
     Nothing but losses is looked at, so it does not matter whether the model mixes rows. Predictions of a new
     model may be all the same, and then a root of a mean looks like a mean of roots.
@@ -165,30 +193,40 @@ def _losses_alone(model: Any, together: Trial) -> list[Trials]:
     if not any(term.compiled and term.tested for term in together.terms):
         return []
     chance = np.random.default_rng(0)
-    changes: list[Callable[[Any], Any]] = [lambda leaf: leaf, lambda leaf: _shaken(leaf, chance)]
-    found = [_alone(model, together, change) for change in changes]
+    shaken = _masked_map(lambda leaf: _shaken(leaf, chance), lambda mask: mask, together.outputs)
+    tries = [
+        (together.given, together.outputs, _COMPARES),
+        (together.given, shaken, _COMPARES),
+        *((given, shaken, why) for given, why in later(together.given)),
+    ]
+    found = [_unless_refused(partial(_alone, model, *one)) for one in tries]
     return [trials for trials in found if trials is not None]
 
 
-def _alone(model: Any, together: Trial, change: Callable[[Any], Any]) -> Trials | None:
-    outputs = _masked_map(change, lambda mask: mask, together.outputs)
+def _unless_refused(run: Callable[[], Trials]) -> Trials | None:
+    """Try something; None if a loss refuses predictions or labels that it would never see."""
     try:
-        whole, *halves = [
-            _loss_of(model, together, outputs, *part)
-            for part in [(0, together.rows), *_halves(together.rows)]
-        ]
-    except (tf.errors.InvalidArgumentError, ValueError):
-        # a loss may refuse predictions that no model makes
+        return run()
+    except Exception as error:
+        if is_exhaustion(error):
+            raise
         return None
+
+
+def _alone(model: Any, given: Any, outputs: Any, why: str) -> Trials:
+    rows = row_count(given)
+    whole, *halves = [_loss_of(model, given, outputs, *part) for part in [(0, rows), *_halves(rows)]]
     coarse = any(leaf.dtype.size < 4 for leaf in tf.nest.flatten(outputs))
-    return Trials(whole, halves, ROUGH if coarse else FINE)
+    return Trials(whole, halves, ROUGH if coarse else FINE, why)
 
 
-def _loss_of(model: Any, together: Trial, outputs: Any, start: int, stop: int) -> Trial:
+def _loss_of(model: Any, given: Any, outputs: Any, start: int, stop: int) -> Trial:
+    rows = row_count(given)
+
     def cut(leaf: Any) -> Any:
-        return leaf[start:stop] if leaf.shape.rank and leaf.shape[0] == together.rows else leaf
+        return leaf[start:stop] if leaf.shape.rank and leaf.shape[0] == rows else leaf
 
-    part = rows_between(together.given, start, stop)
+    part = rows_between(given, start, stop)
     x, y, weights = keras.utils.unpack_x_y_sample_weight(part)
     y_pred = _masked_map(cut, cut, outputs)
     terms = list(compiled_terms(model, (x, y, y_pred, weights), {}))
@@ -224,5 +262,6 @@ def _number(value: Any) -> Any:
 def close(one: Any, other: Any, tolerance: float = ROUGH) -> bool:
     """Return whether two results agree but for rounding; twice undefined is agreement."""
     one, other = np.asarray(one, np.float64), np.asarray(other, np.float64)
-    scale = np.nanmax(np.abs(other), initial=0.0) + _FLOOR
+    # one infinite number would make all the others agree
+    scale = np.max(np.abs(other), initial=0.0, where=np.isfinite(other)) + _FLOOR
     return bool(np.allclose(one, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True))

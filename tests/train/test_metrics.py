@@ -1,0 +1,87 @@
+"""Metrics of batches that come in parts: the values of whole batches, or a note that names the metric."""
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+
+import anybatch as ab
+
+ROWS, BATCH = 50, 16
+X = np.random.default_rng(1).normal(size=(ROWS, 5)).astype("float32")
+Y = (X[:, :1] > 0).astype("float32")
+
+
+def model(*more: Any) -> Any:
+    keras.utils.set_random_seed(4)
+    return keras.Sequential([keras.Input((5,)), *more, layers.Dense(6, activation="tanh"), layers.Dense(1)])
+
+
+def rmse(y_true: Any, y_pred: Any) -> Any:
+    return keras.ops.sqrt(keras.ops.mean(keras.ops.square(y_true - y_pred)))
+
+
+def test_a_metric_that_does_not_add_up_sees_whole_batches() -> None:
+    histories = []
+    for micro in ("auto", 5):
+        made = model()
+        made.compile("sgd", "mse", metrics=[rmse, "mae"], weighted_metrics=[rmse])
+        history = ab.fit(made, X, Y, batch_size=BATCH, shuffle=False, verbose=0, micro_batch_size=micro)
+        histories.append(history)
+    whole, split = histories
+    for name, values in whole.history.items():
+        assert split.history[name] == pytest.approx(values, rel=1e-5), name
+    assert any("rmse" in note for note in split.plan.notes)
+    assert split.plan.exact
+
+
+class Counting(layers.Layer):  # type: ignore[misc]
+    """Keeps two metrics itself: one is told samples, one is told batches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.samples, self.batches = keras.metrics.Mean(name="samples"), keras.metrics.Mean(name="batches")
+
+    def call(self, inputs: Any) -> Any:
+        lengths = keras.ops.sum(keras.ops.square(inputs), axis=1)
+        self.samples.update_state(lengths)
+        self.batches.update_state(keras.ops.mean(lengths))
+        return inputs
+
+
+def test_a_metric_that_a_layer_updates_once_per_part_is_named() -> None:
+    found = []
+    for micro in (BATCH, 5):
+        made = model(Counting())
+        made.compile("sgd", "mse", metrics=["mae"])
+        found.append(ab.fit(made, X, Y, batch_size=BATCH, shuffle=False, verbose=0, micro_batch_size=micro))
+    whole, split = found
+    assert split.history["samples"] == pytest.approx(whole.history["samples"], rel=1e-5)
+    assert split.plan.exact
+    [note] = split.plan.notes
+    assert "metric `batches` is updated by a layer or a loss, once per part" in note
+
+
+class CountingLoss(keras.Sequential):  # type: ignore[misc]
+    """Keeps a metric in its loss."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.counted = keras.metrics.Mean(name="counted")
+
+    def compute_loss(
+        self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None, training: Any = True
+    ) -> Any:
+        loss = keras.ops.mean(keras.ops.square(y_pred - y))
+        self.counted.update_state(loss)
+        return loss
+
+
+def test_a_metric_that_a_loss_updates_once_per_part_is_named() -> None:
+    made = CountingLoss([keras.Input((5,)), layers.Dense(1)])
+    made.compile("sgd")
+    history = ab.fit(made, X, Y, batch_size=BATCH, verbose=0, micro_batch_size=5)
+    assert history.plan.exact
+    assert "metric `counted`" in " ".join(history.plan.notes)

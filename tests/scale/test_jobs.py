@@ -18,7 +18,7 @@ from anybatch.doctor.measure import ShardFacts
 from anybatch.errors import CorruptRecord, NotRecords, WillNotOverwrite
 from anybatch.handover import alone_in
 from anybatch.records import find_files
-from anybatch.scale import FileJob, LocalEngine, Task
+from anybatch.scale import FileJob, LocalEngine, Task, manifest
 from anybatch.scale.manifest import job_key
 from anybatch.scale.plain import plain, restored
 from anybatch.scale.refusals import JobUnderWay, NoNodeFits, TaskLost
@@ -330,3 +330,17 @@ def test_an_address_at_which_nobody_listens_is_refused_at_once(sources):
     )
     assert done.returncode == 2
     assert "no Ray cluster answers at `127.0.0.1:1`" in done.stderr
+
+
+def test_the_lock_of_a_finished_job_is_let_go_before_its_folder_is(tmp_path, monkeypatch):
+    """A network file system keeps what is open, under another name, and then the folder cannot go."""
+    removed = []
+
+    def noted(folder, **_):
+        with alone_in(folder):
+            removed.append(folder)
+
+    monkeypatch.setattr(manifest.shutil, "rmtree", noted)
+    with manifest.continued(tmp_path / "job"):
+        pass
+    assert removed == [tmp_path / "job"]

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from anybatch.cli import launched
 from anybatch.handover import FOLDER_VARIABLE, Orders
 from anybatch.scale import launch
 from anybatch.scale.launch import Launch, Signals
@@ -16,9 +17,10 @@ from anybatch.scale.launch_patience import (
     prolonged,
     written_in,
 )
+from anybatch.supervise.attempt import PATIENCE_SECONDS
 from anybatch.train.checkpoint import Checkpoint
 from anybatch.train.checkpoint_folders import opened
-from anybatch.train.workers import told_state_folder
+from anybatch.train.workers import PEER_VARIABLE, told_state_folder
 
 NAMED = Written((("state-000001.json", 90, 1),))
 HALF = Written((*NAMED.files, (".state-000002.safetensors.7.aa.tmp", 1 << 20, 2)))
@@ -61,6 +63,14 @@ def test_a_worker_says_where_its_script_keeps_the_state(tmp_path, monkeypatch):
     assert isinstance(checkpoint, Checkpoint)
     checkpoint.close()
     assert told_state_folder(papers) == (tmp_path / "chosen").resolve()
+
+
+def test_whoever_waits_for_another_worker_is_not_taken_for_one_that_hangs(tmp_path, monkeypatch):
+    monkeypatch.setenv(PEER_VARIABLE, "1800")
+    task = launched._task(tmp_path, Orders(), "script.py", [])
+    assert task.patience_seconds > 1800
+    monkeypatch.setenv(PEER_VARIABLE, "5")
+    assert launched._task(tmp_path, Orders(), "script.py", []).patience_seconds == PATIENCE_SECONDS
 
 
 class Dead:

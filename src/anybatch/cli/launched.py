@@ -15,7 +15,7 @@ from pathlib import Path
 from anybatch.handover import Journal, Json, Orders, Pulse, read_orders
 from anybatch.scale.launch import BOOT
 from anybatch.scale.launch_outcome import Outcome
-from anybatch.supervise.attempt import Life, Task, run_attempt
+from anybatch.supervise.attempt import PATIENCE_SECONDS, Life, Task, attempt_of, run_attempt
 from anybatch.supervise.bounds import bounds_here
 from anybatch.supervise.folder import adopt_orphans
 from anybatch.supervise.observe import Sample
@@ -23,13 +23,14 @@ from anybatch.supervise.policy import Attempt, Restart, next_try
 from anybatch.supervise.relay import Relay
 from anybatch.supervise.tell import Summary
 from anybatch.supervise.verdict import Cause, Verdict, judged
-from anybatch.train.workers import membership
+from anybatch.train.workers import PEER_SECONDS, PEER_VARIABLE, membership, seconds_of
 
 _PR_SET_PDEATHSIG = 1
 _SIGNALLED = 128
 _WITHOUT_END = 1 << 30
 """Restarts are counted by the launcher."""
 
+_GRACE_SECONDS = 60.0
 _LOST = "anybatch.train.workers.PeerLost"
 
 
@@ -56,6 +57,8 @@ def _task(folder: Path, orders: Orders, script: str, arguments: list[str]) -> Ta
         folder=folder,
         limit_bytes=bounds.limit_bytes,
         group_limit_bytes=bounds.group_limit_bytes,
+        # who waits for another worker is silent, and gives up by itself
+        patience_seconds=max(PATIENCE_SECONDS, seconds_of(PEER_VARIABLE, PEER_SECONDS) + _GRACE_SECONDS),
     )
 
 
@@ -72,9 +75,10 @@ def _kept_within(task: Task, orders: Orders) -> Orders:
 def _judged(rank: int, orders: Orders, life: Life, journal: Journal) -> Outcome:
     verdict, words = judged(life.evidence), life.evidence.last_words
     lost = words is not None and _LOST in words.kinds
-    attempt = _attempt(orders, life, replace(verdict, cause=_in_company(verdict.cause, lost=lost)))
+    attempt = attempt_of(orders, life, replace(verdict, cause=_in_company(verdict.cause, lost=lost)))
+    before = [_read(entry) for entry in journal.entries()]
     journal.add(_told(attempt))
-    decision = next_try([_read(entry) for entry in journal.entries()], retries=_WITHOUT_END)
+    decision = next_try([*before, attempt], retries=_WITHOUT_END)
     seen = life.evidence
     return Outcome(
         rank=rank,
@@ -97,12 +101,6 @@ def _in_company(cause: Cause, *, lost: bool) -> Cause:
         # where its collective timed out: the network's doing, not the script's
         return Cause.CRASH_IN_COMPANY
     return cause
-
-
-def _attempt(orders: Orders, life: Life, verdict: Verdict) -> Attempt:
-    pulse = life.pulse or Pulse()
-    trained = life.pulse is not None and pulse.reached_fit
-    return Attempt(orders, verdict, trained, life.first_step, pulse.step, pulse.part)
 
 
 def _told(attempt: Attempt) -> Json:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from anybatch.handover import Orders, alone_in
+from anybatch.handover import Orders, alone_in, new_run
 from anybatch.scale.launch_outcome import Outcome
 from anybatch.scale.launch_patience import GRACE_SECONDS, Written, prolonged
 from anybatch.scale.launch_policy import End, Over, decided
@@ -79,7 +79,7 @@ def launched(
 def _attempts(
     settings: Launch, places: Places, say: Say, note: Callable[[str], None], signals: Signals
 ) -> int:
-    orders = [_first_orders(settings, places) for _ in settings.ranks]
+    orders = [_first_orders(settings, places)] * len(settings.ranks)
     attempts = 0
     while True:
         attempts += 1
@@ -95,7 +95,7 @@ def _attempts(
 def _first_orders(settings: Launch, places: Places) -> Orders:
     bounds = (settings.memory_bytes, places.memory_bytes(len(settings.ranks)))
     limit = min((bound for bound in bounds if bound is not None), default=None)
-    return Orders(state_folder=str(settings.state), limit_bytes=limit)
+    return Orders(run=new_run(), state_folder=str(settings.state), limit_bytes=limit)
 
 
 def _clear(settings: Launch) -> None:

@@ -65,7 +65,8 @@ def continued(folder: Path) -> Iterator[Journal]:
     try:
         with alone_in(folder):
             yield journal
-            shutil.rmtree(folder)
+        # its lock is closed by now: a network file system keeps what is open, under another name
+        shutil.rmtree(folder, ignore_errors=True)
     except Occupied:
         raise JobUnderWay(str(folder)) from None
     except BaseException:

@@ -238,12 +238,17 @@ def test_of_two_shards_one_can_be_the_large_one(tmp_path):
     assert "600 records" in finding.evidence
 
 
-@pytest.mark.parametrize("batch_size", [600, 2000])
-def test_the_order_does_not_matter_within_one_batch(tmp_path, batch_size):
+def test_the_order_does_not_matter_within_one_batch(tmp_path):
     paths = FAULTS["sorted_by_label"].plant(pictures()).write(tmp_path)
-    found = diagnose(paths, batch_size=batch_size, shuffle_buffer=50)
+    found = diagnose(paths, batch_size=600, shuffle_buffer=50)
     assert not of_code(found, "AB301")
     assert not of_code(found, "AB302")
+
+
+def test_where_a_batch_is_larger_than_the_data_the_order_is_judged_by_the_advised_one(tmp_path):
+    paths = FAULTS["sorted_by_label"].plant(pictures()).write(tmp_path)
+    (order,) = of_code(diagnose(paths, batch_size=2000), "AB301")
+    assert "batches of 60 as stored" in order.evidence
 
 
 def test_of_batches_of_one_some_in_a_row_are_judged(tmp_path):
@@ -275,6 +280,22 @@ def test_a_constant_is_told_to_the_last_digit(tmp_path):
 
 
 def test_a_label_that_shows_no_classes_is_said(tmp_path):
-    records = [{"x": n / 7, "label": np.eye(2)[n % 2]} for n in range(100)]
+    records = [{"x": n / 7, "label": [1.0, float(n % 2)]} for n in range(100)]
     paths = ab.write(tmp_path / "a.tfrecord", records)
     assert "`label` has 2 values per record" in diagnose(paths, label="label").looked_at
+
+
+@pytest.mark.parametrize("fault", ["sorted_by_label", "runs_of_one_label", "a_rare_class", "one_class"])
+@pytest.mark.parametrize("name", ["label", "picked"])
+def test_labels_that_mark_the_place_of_their_class_are_judged_as_its_number_is(tmp_path, fault, name):
+    plan, places = FAULTS[fault].plant(pictures()), np.eye(40)
+    plan = plan.changed(lambda _, one: {"x": one["x"], name: places[one["label"]]})
+    found = diagnose(plan.write(tmp_path), label=None if name == "label" else name)
+    assert of_code(found, FAULTS[fault].code)
+    assert not above_note(found) - {FAULTS[fault].code}
+
+
+def test_a_place_far_out_stands_for_its_class(tmp_path):
+    plan, places = pictures(), np.eye(40)
+    plan = plan.changed(lambda _, one: {"x": one["x"], "label": places[one["label"] * 4]})
+    assert not above_note(diagnosed(plan, tmp_path))

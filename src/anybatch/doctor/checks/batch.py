@@ -64,8 +64,13 @@ def larger_than_data(facts: Facts, asked: Asked) -> Iterator[Finding]:
         WARNING,
         "the batch is larger than the data: every epoch is one short update, or none with drop_remainder",
         f"a batch of {asked.batch_size:,} and {facts.records:,} records",
-        f".batch({max(1, facts.records // 10)})  # ten updates per epoch",
+        f".batch({batch_instead(facts)})  # ten updates per epoch",
     )
+
+
+def batch_instead(facts: Facts) -> int:
+    """Return which batch is advised where the wanted one is larger than the data."""
+    return max(1, facts.records // 10)
 
 
 def last_of_one(facts: Facts, asked: Asked) -> Iterator[Finding]:

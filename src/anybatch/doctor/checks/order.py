@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from anybatch.doctor.checks.batch import batch_instead
 from anybatch.doctor.findings import Finding, Severity
 from anybatch.doctor.measure import Asked, Facts
 from anybatch.doctor.measure.sample import TIME
@@ -18,7 +19,7 @@ _ENOUGH = 20
 def clustered(facts: Facts, asked: Asked) -> Iterator[Finding]:
     """AB301: neighbours have the same label."""
     label = facts.sample.label
-    batch = _judged_size(asked)
+    batch = _judged_size(facts, asked)
     if label is None or len(label.codes) < _ENOUGH or batch >= facts.records:
         # one batch holds everything, in whatever order
         return
@@ -40,9 +41,15 @@ def clustered(facts: Facts, asked: Asked) -> Iterator[Finding]:
     )
 
 
-def _judged_size(asked: Asked) -> int:
-    """Return how many records in a row have to be mixed: a batch; where that is one record, some updates."""
-    return USUAL_BATCH if asked.batch_size in {None, 1} else asked.batch_size or USUAL_BATCH
+def _judged_size(facts: Facts, asked: Asked) -> int:
+    """Return how many records in a row have to be mixed: a batch; where that is one record, some updates.
+
+    Where a batch is larger than the data, it is the one that is advised instead.
+    """
+    wanted = asked.batch_size or USUAL_BATCH
+    if asked.batch_size and wanted > facts.records:
+        wanted = batch_instead(facts)
+    return wanted if wanted > 1 else USUAL_BATCH
 
 
 def _how_bad(mix: Mix, batch: int, asked: Asked) -> Severity:
@@ -53,7 +60,7 @@ def _how_bad(mix: Mix, batch: int, asked: Asked) -> Severity:
 
 def buffer_too_small(facts: Facts, asked: Asked) -> Iterator[Finding]:
     """AB302: the given buffer does not undo the order."""
-    label, batch = facts.sample.label, _judged_size(asked)
+    label, batch = facts.sample.label, _judged_size(facts, asked)
     if label is None or asked.shuffle_buffer is None or len(label.codes) < _ENOUGH:
         return
     if batch >= facts.records:

@@ -215,7 +215,9 @@ def _divisor(largest: Sequence[float]) -> str:
 def label_range(facts: Facts, asked: Asked) -> Iterator[Finding]:
     """AB207: labels that no output stands for."""
     label = facts.sample.label
-    if label is None or label.continuous or not all(isinstance(one, int) for one in label.classes):
+    if label is None or label.continuous or label.marked:
+        return
+    if not all(isinstance(one, int) for one in label.classes):
         return
     units = facts.model.units if facts.model else None
     # what a function has made of the labels is judged by what it gives

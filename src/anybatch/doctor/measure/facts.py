@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from anybatch.records import Seen, ShardReport, Sizes
-from anybatch.train import Plan
+
+if TYPE_CHECKING:
+    # it takes longer to import than a gigabyte takes to be read
+    from anybatch.train import Plan
 
 SAMPLE_BLOCK = 64
 """So many neighbours are taken together where only a sample is read."""
@@ -71,6 +74,8 @@ class LabelFacts:
     classes: tuple[Any, ...]
     """The classes in their order, or for continuous labels the lower ends of ten equal parts."""
     continuous: bool
+    marked: bool = False
+    """Every record has a place for each class and marks one: none can be out of range."""
 
     @property
     def counts(self) -> NDArray[np.int64]:
@@ -134,7 +139,7 @@ class TrainingFacts:
     forward_seconds: float = 0.0
     """How long it takes through the model, without the way back."""
     slowest_stage: str = ""
-    plan: Plan | None = None
+    plan: "Plan | None" = None
     """How a batch would be split under the memory that there is."""
     no_plan: str = ""
     """Why there is none."""

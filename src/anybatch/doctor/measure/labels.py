@@ -41,24 +41,44 @@ def checked_label(label: str, shards: Sequence[ShardFacts]) -> str:
 
 
 def guessed_label(shards: Iterable[ShardFacts]) -> str | None:
-    """Return the feature that is called like a label and has one value per record, if there is one."""
-    single = {
-        seen.name
+    """Return the feature that is called like a label and has one value per record, if there is one.
+
+    Else one with the same number of them in every record: a place for each class.
+    """
+    limits = [
+        (seen.name, seen.values)
         for shard in shards
         for seen in shard.seen
-        if seen.values is not None and seen.values[1] == 1 and not seen.in_lists
-    }
-    return next((name for name in _USUAL if name in single), None)
+        if seen.values is not None and not seen.in_lists
+    ]
+    single = {name for name, (_, most) in limits if most == 1}
+    even = {name for name, (least, most) in limits if least == most}
+    return next((name for names in (single, even) for name in _USUAL if name in names), None)
 
 
-def label_facts(name: str, values: NDArray[Any], numbers: NDArray[np.int64]) -> LabelFacts | None:
+def marked_places(rows: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Return which place each row marks, one place in every row; None if they say something else.
+
+    >>> marked_places(np.array([[0, 1, 0], [0, 0, 1]])), marked_places(np.array([[0, 1, 1]]))
+    (array([1, 2]), None)
+    """
+    marks = rows == 1
+    if rows.shape[1] < 2 or not ((marks | (rows == 0)).all() and (marks.sum(axis=1) == 1).all()):
+        return None
+    places: NDArray[np.int64] = marks.argmax(axis=1)
+    return places
+
+
+def label_facts(name: str, values: NDArray[Any], *, marked: bool) -> LabelFacts | None:
     """Return labels as classes. More than a thousand different numbers are taken as continuous."""
-    if not len(numbers):
+    if not len(values):
         return None
     classes, codes = np.unique(values, return_inverse=True)
     continuous = values.dtype.kind == "f" and len(classes) > _PARTS
     if not continuous and len(classes) <= min(_MOST_CLASSES, max(2, len(values) // 2)):
-        return LabelFacts(name, codes.astype(np.int64), tuple(classes.tolist()), continuous=False)
+        return LabelFacts(
+            name, codes.astype(np.int64), tuple(classes.tolist()), continuous=False, marked=marked
+        )
     if values.dtype.kind not in "if":
         return None
     edges = np.quantile(values[np.isfinite(values)], np.linspace(0, 1, _PARTS + 1)[:-1])

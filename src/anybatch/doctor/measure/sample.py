@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from itertools import accumulate
@@ -11,8 +12,15 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from anybatch.doctor.measure.facts import SAMPLE_BLOCK, LengthFacts, Place, SampleFacts, ShardFacts
-from anybatch.doctor.measure.labels import label_facts
+from anybatch.doctor.measure.facts import (
+    SAMPLE_BLOCK,
+    LabelFacts,
+    LengthFacts,
+    Place,
+    SampleFacts,
+    ShardFacts,
+)
+from anybatch.doctor.measure.labels import label_facts, marked_places
 from anybatch.errors import AnybatchError
 from anybatch.records import Ragged, RaggedColumn, RecordSet, Shard, int64s, load_or_build
 
@@ -45,13 +53,16 @@ def sample_of(shards: Sequence[ShardFacts], *, label: str | None, everything: bo
     if not readable:
         return SampleFacts(np.empty(0, np.int64))
     sampled = _Sample(readable, everything=everything)
-    facts = sampled.fingerprints()
-    if any(shard.not_examples for shard in readable):
-        return facts
-    try:
-        return sampled.values(facts, label)
-    except AnybatchError as error:
-        return replace(facts, stopped_by=str(error))
+    # side by side: what takes longest, reading and decoding, lets other threads run
+    with ThreadPoolExecutor(1) as pool:
+        facts = pool.submit(sampled.fingerprints)
+        if any(shard.not_examples for shard in readable):
+            return facts.result()
+        try:
+            values = sampled.values(label)
+        except AnybatchError as error:
+            values = {"stopped_by": str(error)}
+        return replace(facts.result(), **values)
 
 
 class _Sample:
@@ -108,22 +119,22 @@ class _Sample:
             first_repeated=None if first is None else self.place(first),
         )
 
-    def values(self, facts: SampleFacts, label: str | None) -> SampleFacts:
-        """Return the same with what the values show."""
-        most = min(_MOST_NAMES, max(_FEWEST_NAMES, _MOST_CELLS // max(1, facts.records)))
+    def values(self, label: str | None) -> dict[str, Any]:
+        """Return what the values show, by the names of the facts."""
+        records = min(self._take, self._starts[-1])
+        most = min(_MOST_NAMES, max(_FEWEST_NAMES, _MOST_CELLS // max(1, records)))
         features = _readable_features(self._facts, most, label)
         gathered = _Gathered(features, label)
         if features:
             for numbers, columns in self._batches(features):
                 gathered.add(numbers, columns)
         gathered.finish()
-        return replace(
-            facts,
-            lengths={name: self._lengths(counts, gathered) for name, counts in gathered.lengths.items()},
-            largest=gathered.largest,
-            rising=gathered.rising(),
-            label=label_facts(label, *gathered.single(label)) if label in features and label else None,
-        )
+        return {
+            "lengths": {name: self._lengths(counts, gathered) for name, counts in gathered.lengths.items()},
+            "largest": gathered.largest,
+            "rising": gathered.rising(),
+            "label": gathered.label_facts(),
+        }
 
     def _lengths(self, lengths: NDArray[np.int32], gathered: "_Gathered") -> LengthFacts:
         counts = Counter(lengths.tolist())
@@ -167,6 +178,15 @@ def _readable_features(shards: Sequence[ShardFacts], most: int, label: str | Non
     }
 
 
+def _in_order(parts: Sequence[tuple[NDArray[np.int64], NDArray[Any]]]) -> NDArray[Any]:
+    """Return the values of all parts in the order of their records' numbers."""
+    if not parts:
+        return np.empty(0)
+    numbers = np.concatenate([one for one, _ in parts])
+    order = np.argsort(numbers, kind="stable")
+    return np.concatenate([values for _, values in parts])[order]
+
+
 class _Gathered:
     """Values of a sample, as far as they are kept: lengths, magnitudes, and single numbers."""
 
@@ -175,6 +195,8 @@ class _Gathered:
         self.lengths: dict[str, NDArray[np.int32]] = {}
         self.largest: dict[str, NDArray[np.float64]] = {}
         self._features = features
+        self._label = label
+        self._marked: list[tuple[NDArray[np.int64], NDArray[np.int64] | None]] = []
         self._numbers: list[NDArray[np.int64]] = []
         self._lengths: dict[str, list[NDArray[np.int32]]] = {name: [] for name in features}
         # of the others nobody asks for the order
@@ -212,6 +234,8 @@ class _Gathered:
         if 0 < usual <= _MOST_COLUMNS:
             rows = values[np.repeat(lengths == usual, lengths)].reshape(-1, usual)
             self._add_largest(name, np.abs(rows.astype(np.float64)))
+            if name == self._label and usual > 1:
+                self._marked.append((numbers[lengths == usual], marked_places(rows)))
 
     def _add_largest(self, name: str, sizes: NDArray[np.float64]) -> None:
         largest = np.where(np.isfinite(sizes), sizes, 0).max(axis=0)
@@ -228,20 +252,23 @@ class _Gathered:
         self.numbers = numbers[order]
         self.lengths = {name: np.concatenate(parts)[order] for name, parts in self._lengths.items() if parts}
 
-    def single(self, name: str | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the values of the records that have exactly one, and those records' numbers, in order."""
-        parts = self._singles.get(name or "", [])
-        if not parts:
-            return np.empty(0), np.empty(0, np.int64)
-        numbers = np.concatenate([one for one, _ in parts])
-        order = np.argsort(numbers, kind="stable")
-        return np.concatenate([values for _, values in parts])[order], numbers[order]
+    def label_facts(self) -> LabelFacts | None:
+        """Return the label as classes: by its value where a record has one, else by the place it marks."""
+        if self._label is None:
+            return None
+        singles = _in_order(self._singles.get(self._label, []))
+        if len(singles):
+            return label_facts(self._label, singles, marked=False)
+        marked = [(numbers, places) for numbers, places in self._marked if places is not None]
+        # a record of several classes belongs to none
+        told = len(marked) == len(self._marked)
+        return label_facts(self._label, _in_order(marked), marked=True) if told else None
 
     def rising(self) -> dict[str, float]:
         """Return which fraction of its changes rises, for each single number that is a time or the label."""
         found = {}
         for name in self._singles:
-            values, _ = self.single(name)
+            values = _in_order(self._singles[name])
             if self._features[name].dtype == "bytes" or len(values) < 2:
                 continue
             # records of one day are in order whatever stands between them

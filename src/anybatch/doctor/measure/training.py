@@ -4,7 +4,7 @@ import re
 import time
 from dataclasses import replace
 from itertools import islice, pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from anybatch.doctor.measure.growth import watched_growth
 from anybatch.doctor.noise import measured_noise
 from anybatch.stream import Stream
 from anybatch.stream.structure import leaves, row_count, rows_between
-from anybatch.train import Plan
+
+if TYPE_CHECKING:
+    from anybatch.train import Plan
 
 _TIMED_BATCHES = 8
 _MOST_ROWS = 512
@@ -76,7 +78,7 @@ def _labels(y: Any) -> tuple[int, ...] | None:
     return tuple(np.unique(y).astype(int).tolist())
 
 
-def _plan(model: Any, stream: Stream, memory_bytes: int) -> tuple[Plan | None, str]:
+def _plan(model: Any, stream: Stream, memory_bytes: int) -> "tuple[Plan | None, str]":
     """Return the plan under this memory, or why there can be none."""
     from anybatch.train import plan
 

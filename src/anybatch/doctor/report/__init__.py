@@ -6,7 +6,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from anybatch.doctor.report.plots import Plot, plots
-from anybatch.doctor.report.training_plots import training_plots
 
 if TYPE_CHECKING:
     from anybatch.doctor.diagnosis import Diagnosis
@@ -16,6 +15,8 @@ __all__ = ["page", "rendered"]
 
 def page(diagnosis: "Diagnosis") -> str:
     """Return the whole page."""
+    from anybatch.doctor.report.training_plots import training_plots
+
     facts, asked = diagnosis.facts, diagnosis.asked
     tried = facts.training
     return rendered(

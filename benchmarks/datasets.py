@@ -130,6 +130,16 @@ def _ragged(rng: np.random.Generator, rows: int) -> Columns:
     }
 
 
+def _integers(rng: np.random.Generator, rows: int) -> Columns:
+    # what costs most to take apart: any 64 bits, numbers below zero, and some that rise from record to record
+    return {
+        "hash": rng.integers(-(2**63), 2**63, (rows, 16), dtype=np.int64),
+        "change": rng.integers(-1_000, 1_000, (rows, 16)),
+        "time": 1_700_000_000_000 + np.arange(rows * 16, dtype=np.int64).reshape(rows, 16),
+        "label": _labels(rng, rows),
+    }
+
+
 LABEL = Field("label", "numbers", "int64")
 FLOATS = (Field("x", "numbers", "float32", (100,)), LABEL)
 SMALL, LARGE = (28, 28, 1), (224, 224, 3)
@@ -159,6 +169,13 @@ DATASETS = {
             "ragged",
             (Field("tokens", "ragged", "int64"), Field("text", "bytes"), LABEL),
             _ragged,
+            300_000,
+            60_000,
+        ),
+        Dataset(
+            "integers",
+            (*(Field(name, "numbers", "int64", (16,)) for name in ("hash", "change", "time")), LABEL),
+            _integers,
             300_000,
             60_000,
         ),

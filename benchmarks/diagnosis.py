@@ -1,6 +1,6 @@
 """What the doctor takes on data that is large: a sample of it, and a full pass beside `verify`.
 
-    python -m benchmarks.diagnosis [--gigabytes 10] [--rounds 3] [--data images floats bytes784 ragged]
+    python -m benchmarks.diagnosis [--gigabytes 10] [--rounds 3] [--data images floats integers]
 
 The commands run as a user runs them, each in a fresh process. For the sample the page cache is emptied of the
 files first; the two full passes take turns on files that were just read.
@@ -107,7 +107,7 @@ def main() -> None:
     )
     parser.add_argument("--gigabytes", type=float, default=10)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--data", nargs="+", choices=DATASETS, default=["images", "floats"])
+    parser.add_argument("--data", nargs="+", choices=DATASETS, default=["images", "floats", "integers"])
     chosen = parser.parse_args()
     for name in chosen.data:
         written = ensure(DATASETS[name], DATA, quick=False)

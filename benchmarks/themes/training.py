@@ -21,7 +21,7 @@ THEME = Theme(
             "the same model on the same tensors again and again: what ab.fit itself costs",
             "floats",
             "records",
-            contenders("model.fit, constant batch", "ab.fit, constant batch"),
+            contenders("ab.fit, constant batch", "model.fit, constant batch"),
         ),
     ),
 )

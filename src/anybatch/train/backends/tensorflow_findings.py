@@ -15,7 +15,7 @@ from anybatch.train.backends.tensorflow_feed import row_count, rows_between, ten
 from anybatch.train.backends.tensorflow_metrics import metrics_outside
 from anybatch.train.backends.tensorflow_sizes import sums_grow
 from anybatch.train.backends.tensorflow_state import Undo, moved_by_a_part
-from anybatch.train.backends.tensorflow_summands import objectives_of
+from anybatch.train.backends.tensorflow_summands import check_shapes, objectives_of
 from anybatch.train.backends.tensorflow_terms import overrides, predictions, terms_of
 from anybatch.train.backends.tensorflow_trials import (
     Trial,
@@ -131,6 +131,7 @@ def _by_trial(model: Any, batch: Any, findings: Findings, undo: Undo) -> None:
         return
     before = undo.taken()
     trials = trials_of(model, batch, undo, before)
+    check_shapes(trials.together.terms)
     mixed = _mixing(model, trials, findings)
     of_later = later_trials(model, batch, undo, before)
     for name, verdict in judged(model, trials, of_later, mixed=mixed):

@@ -27,6 +27,7 @@ from anybatch.train.backends.tensorflow_state import (
 )
 from anybatch.train.backends.tensorflow_summands import (
     Summand,
+    correction_of,
     loss_of,
     objectives_of,
     reports_of,
@@ -34,16 +35,13 @@ from anybatch.train.backends.tensorflow_summands import (
     total_of,
 )
 from anybatch.train.backends.tensorflow_terms import (
-    COUNT,
-    ONE,
-    OWN,
     Rules,
-    Term,
     overrides,
     penalties,
     penalty_outside,
     predictions,
     terms_of,
+    watched_losses,
 )
 
 _NOTHING = Undo([])
@@ -232,28 +230,24 @@ class Steps:
         x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
         with tf.GradientTape() as tape:
             y_pred = predictions(model, x, training=True)
-            minimised, loss, terms = self._loss((x, y, y_pred, weights))
-            objective = _scaled_loss(model, minimised)
+            loss, one_by_one = self._loss((x, y, y_pred, weights))
+            objective = _scaled_loss(model, loss)
         gradients = tape.gradient(objective, [variable.value for variable in model.trainable_variables])
         with tf.control_dependencies([*leaves_of(gradients), loss]):
             room = room_for(model, self._by_step.n_bytes, y_pred)
         with tf.control_dependencies(self._begun.marked(room)):
-            self._track(loss, [term.reported for term in terms], _rows(x))
+            self._track(loss, one_by_one, _rows(x))
             _apply(model, gradients)
             return model.compute_metrics(x, y, y_pred, sample_weight=weights)
 
-    def _loss(self, given: tuple[Any, ...]) -> tuple[Any, Any, list[Term]]:
-        """Return what a whole batch minimises, what is shown of it, and terms that are shown one by one."""
+    def _loss(self, given: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+        """Return what Keras minimises of a whole batch, and what it shows of several losses one by one."""
         model = self.model
         if not _trackers(model):
-            loss = model._compute_loss(*given, training=True)  # noqa: SLF001
-            return loss, loss, []
-        terms, outside = terms_of(model, given, self._rules, training=True), penalties(model)
-        minimised = [*(term.objective for term in terms), *outside]
-        shown = total_of(
-            [term.reported for term in terms], summands_of(terms), tf.add_n(outside) if outside else None
-        )
-        return tf.add_n([tf.cast(one, minimised[0].dtype) for one in minimised]), shown, terms
+            return model._compute_loss(*given, training=True), []  # noqa: SLF001
+        with watched_losses(model) as losses:
+            total = model._compute_loss(*given, training=True)  # noqa: SLF001
+        return total, [loss.reported for loss in losses]
 
     def _track(self, loss: Any, values: list[Any], rows: Any) -> None:
         """Count a batch by its rows. Keras counts its terms by a static shape, which need not be known."""
@@ -329,7 +323,7 @@ class Steps:
         """Return the weight regularisation, and the gradients of the whole batch with those of it."""
         penalty, gradients = self._penalty()
         for group, total in totals.items():
-            factor = self._correction(group, side[0], sizes_were_right)
+            factor = correction_of(group, self._summands, side[0], sizes_were_right)
             right = total if factor is None else self._scaled(total, factor)
             gradients = [added(one, other) for one, other in zip(right, gradients, strict=True)]
         return penalty, gradients
@@ -344,15 +338,6 @@ class Steps:
         return frozenset(
             n for n, one in enumerate(variables) if getattr(one, "overwrite_with_gradient", None)
         )
-
-    def _correction(self, group: str, reports: Any, sizes_were_right: bool) -> Any:
-        """Return what the sums of a group are still to be multiplied by; None: nothing."""
-        if group == ONE or (group == COUNT and sizes_were_right):
-            return None
-        number = next(
-            n for n, one in enumerate(self._summands) if group == (one.name if one.rule == OWN else one.rule)
-        )
-        return tf.math.divide_no_nan(tf.constant(1.0, tf.float64), reports[number][1])
 
     def _penalty(self) -> tuple[Any, Gradients]:
         """Return the weight regularisation and its gradients: it belongs to the update, not to a part."""

@@ -24,6 +24,7 @@ class Term:
     `rule` says what makes the parts' values the whole batch's: COUNT, ONE, or OWN with `measure`, what Keras
     divides by, per element. `tested` tells that the rule is a guess to be tested: nothing
     declares whether the value is a sum or a mean. `compiled`: of a model it takes the predictions alone.
+    `copies`: beside losses that are not reduced Keras adds one number to each of theirs, which are so many.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Term:
     measure: Any = None
     tested: bool = False
     compiled: bool = False
+    copies: Any = None
 
     @property
     def objective(self) -> Any:
@@ -42,8 +44,11 @@ class Term:
     @property
     def reported(self) -> Any:
         """What the loss tracker sees: of a vector the mean, of which rows count."""
-        value = tf.reduce_mean(self.value) if self.value.shape.rank else self.value
-        return tf.cast(value, tf.float64)
+        return _reported(self.value)
+
+
+def _reported(value: Any) -> Any:
+    return tf.cast(tf.reduce_mean(value) if value.shape.rank else value, tf.float64)
 
 
 Rules = Mapping[str, str]
@@ -99,42 +104,60 @@ def compiled_terms(model: Any, given: tuple[Any, ...], rules: Rules) -> Iterator
     compiled = model._compile_loss  # noqa: SLF001
     if compiled is None:
         return
+    with watched_losses(model) as watched:
+        total = compiled(*given[1:])
+    numbers = tf.size(total) if total is not None and total.shape.rank else None
+    for number, one in enumerate(watched):
+        if number and not (tf.nest.is_nested(given[1]) or tf.nest.is_nested(given[2])):
+            # of several losses on the one output Keras minimises the first
+            return
+        yield one.term(number, rules, numbers)
+
+
+@contextmanager
+def watched_losses(model: Any) -> Iterator[list["WatchedLoss"]]:
+    """See what every compiled loss returns, and let Keras count none of them in its own trackers."""
+    compiled = model._compile_loss  # noqa: SLF001
     flat, trackers = compiled._flat_losses, compiled._metrics  # noqa: SLF001
-    watched = [_Watched(loss.loss) for loss in flat]
+    watched = [WatchedLoss(loss) for loss in flat]
     compiled._flat_losses = [  # noqa: SLF001
         loss._replace(loss=one) for loss, one in zip(flat, watched, strict=True)
     ]
     # Keras weighs these by a static shape, which two part sizes make unknown: the update does it, by rows
     compiled._metrics = [None] * len(flat)  # noqa: SLF001
     try:
-        compiled(*given[1:])
+        yield watched
     finally:
         compiled._flat_losses, compiled._metrics = flat, trackers  # noqa: SLF001
-    for number, (loss, one) in enumerate(zip(flat, watched, strict=True)):
-        if number and not (tf.nest.is_nested(given[1]) or tf.nest.is_nested(given[2])):
-            # of several losses on the one output Keras minimises the first
-            return
-        # the number first: losses of one layer, or of outputs without names, are called the same
-        name = f"loss {number} ({loss.name})" if loss.name else f"loss {number}"
-        yield one.term(name, loss.loss_weights, rules)
 
 
-class _Watched:
+class WatchedLoss:
     """A loss that remembers what it was reduced from."""
 
-    def __init__(self, loss: Any) -> None:
-        self._loss = loss
+    def __init__(self, of_output: Any) -> None:
+        self._of_output = of_output
         self._value: Any = None
         self._reduced: list[tuple[Any, ...]] = []
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         with _reductions() as self._reduced:
-            self._value = self._loss(y_true, y_pred, sample_weight)
+            self._value = self._of_output.loss(y_true, y_pred, sample_weight)
         return self._value
 
-    def term(self, name: str, weight: Any, rules: Rules) -> Term:
+    @property
+    def reported(self) -> Any:
+        """What a tracker of this loss alone sees."""
+        return _reported(self._value)
+
+    def term(self, number: int, rules: Rules, numbers: Any) -> Term:
+        """Return the summand that this is, of a loss that has so many numbers; None: it is one."""
+        # the number first: losses of one layer, or of outputs without names, are called the same
+        called = self._of_output.name
+        name = f"loss {number} ({called})" if called else f"loss {number}"
         rule, measure, tested = self._rule(rules.get(name))
-        return Term(name, self._value, weight, rule, measure, tested, compiled=True)
+        weight = self._of_output.loss_weights
+        copies = None if self._value.shape.rank else numbers
+        return Term(name, self._value, weight, rule, measure, tested, compiled=True, copies=copies)
 
     def _rule(self, found: str | None) -> tuple[str, Any, bool]:
         if len(self._reduced) != 1 or not self._reduced[0][0].shape.rank:

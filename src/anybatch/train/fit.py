@@ -9,7 +9,7 @@ from anybatch.train.epochs import Epochs
 from anybatch.train.gauge import Gauge
 from anybatch.train.inputs import Source, StreamSource
 from anybatch.train.plan import first_plan, memories_of, spare_bytes
-from anybatch.train.plan_forward import rows_at_once
+from anybatch.train.plan_forward import check_batches, rows_at_once
 from anybatch.train.routes import planned
 from anybatch.train.session import Session
 
@@ -160,6 +160,7 @@ class _Validation:
             x, y, sample_weight = session.backend.unpacked(given)
             size = _unless_batched(x, batch_size)
             there = opened(session.backend, x, y, sample_weight, batch_size=size, steps=steps)
+            check_batches(session.model, there, session.transaction.size.now, "test")
             self._source = company.source(there)
             self._steps = steps
 
@@ -210,7 +211,8 @@ def evaluate(
     backend = backend_of(model)
     backend.check_model(model)
     source = opened(backend, x, y, sample_weight, batch_size=batch_size, steps=steps)
-    session = Session(model, rows_at_once(model, source, micro_batch_size, memory, device_memory), source)
+    rows = rows_at_once(model, source, micro_batch_size, memory, device_memory, phase="test")
+    session = Session(model, rows, source)
     epochs = Epochs(source, steps)
     callbacks = backend.callback_list(
         model, callbacks, add_progbar=verbose != 0, verbose=verbose, epochs=1, steps=epochs.length
@@ -241,7 +243,8 @@ def predict(
     backend = backend_of(model)
     backend.accept_uncompiled(model)
     source = opened(backend, x, None, None, batch_size=batch_size, steps=steps)
-    session = Session(model, rows_at_once(model, source, micro_batch_size, memory, device_memory))
+    rows = rows_at_once(model, source, micro_batch_size, memory, device_memory, phase="predict")
+    session = Session(model, rows)
     epochs = Epochs(source, steps)
     callbacks = backend.callback_list(
         model, callbacks, add_progbar=verbose != 0, verbose=verbose, epochs=1, steps=epochs.length

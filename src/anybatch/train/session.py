@@ -10,7 +10,7 @@ from anybatch.train.backends import backend_of
 from anybatch.train.epochs import Epochs
 from anybatch.train.inputs import FirstBatch, Source, StreamSource
 from anybatch.train.plans import Plan
-from anybatch.train.refusals import CannotTry
+from anybatch.train.refusals import CannotTry, tried_on_few_rows
 from anybatch.train.transaction import Columns, PartSize, Transaction
 
 
@@ -52,6 +52,8 @@ class Session:
         """What was found out about splitting, if an update was split."""
         self._begun = False
         """Whether a first step was made of a model that could not be built before it."""
+        self.went_apart = False
+        """Whether the model has predicted for a part of a batch."""
         self.transaction = self.kind(self._steps, self._splitting, columns, PartSize(wanted))
 
     @property
@@ -89,6 +91,8 @@ class Session:
 
     def _splitting(self, part: Any, phase: str) -> Any:
         self.backend.check_splits(self.model, phase)
+        if phase == "predict":
+            return _FirstPart(self, self._steps(part)) if not self.went_apart else self._steps(part)
         found, made = self.about_splitting(part), self._kept(part, self._batch_rows)
         if phase != "test":
             self._split_by = found
@@ -175,6 +179,20 @@ class Session:
                 break
         callbacks.on_predict_end()
         return self.backend.joined(found)
+
+
+@dataclass(frozen=True, slots=True)
+class _FirstPart:
+    """Predicts for a part of a batch; what the model says to that tells whether it takes parts at all."""
+
+    session: Session
+    steps: Any
+
+    def predict(self, part: Any) -> Any:
+        with tried_on_few_rows(self.session.model):
+            found = self.steps.predict(part)
+        self.session.went_apart = True
+        return found
 
 
 def _executions(batches: Iterator[Any], steps: int) -> Iterator[tuple[int, int, Iterator[Any]]]:

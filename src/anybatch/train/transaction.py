@@ -145,12 +145,17 @@ class Transaction:
 
     def predict(self, parts: Iterator[Part]) -> list[Any]:
         """Return what the model predicts for the parts of a batch."""
+        first, last = next(parts, (None, True))
+        if first is None:
+            return []
+        whole = self._columns.row_count(first) if last else None
         found: list[Any] = []
 
-        def run(part: Any, _: int) -> None:
-            found.append(self._steps(part).predict(self._columns.tensors(part)))
+        def run(part: Any, n: int) -> None:
+            steps = self._steps(part) if n == whole else self._splitting(part, "predict")
+            found.append(steps.predict(self._columns.tensors(part)))
 
-        self._all_parts(parts, run, "predict")
+        self._all_parts(chain([(first, last)], parts), run, "predict")
         return found
 
     def _update_in_parts(self, parts: Iterator[Part], expected: int) -> Any:

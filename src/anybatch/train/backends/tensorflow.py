@@ -18,9 +18,10 @@ from anybatch.train.backends.tensorflow_devices import (
     peaks_depend_on,
 )
 from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_between, tensors
-from anybatch.train.backends.tensorflow_findings import check_splits, examined
+from anybatch.train.backends.tensorflow_findings import examined
 from anybatch.train.backends.tensorflow_products import have_failures_told
 from anybatch.train.backends.tensorflow_progress import with_progress
+from anybatch.train.backends.tensorflow_refusals import against_splitting, check_splits
 from anybatch.train.backends.tensorflow_sizes import (
     largest_variable_bytes,
     sizes,
@@ -36,6 +37,7 @@ __all__ = [
     "LossParts",
     "MemoryLog",
     "Steps",
+    "against_splitting",
     "as_keras_casts",
     "assign_pieces",
     "build",

@@ -26,7 +26,7 @@ from anybatch.train.backends.tensorflow_trials import (
     trials_of,
     tried,
 )
-from anybatch.train.refusals import CannotSplit, tried_on_few_rows
+from anybatch.train.refusals import tried_on_few_rows
 
 FEW = 6
 """Rows that a test looks at: enough for two unequal parts, and little memory."""
@@ -48,24 +48,6 @@ class Findings:
         """Note something that makes the update another one than that of the whole batch."""
         self.exact = False
         self.notes.append(note)
-
-
-def check_splits(model: Any, phase: str) -> None:
-    """Refuse to split what a step of the model's own does with a batch."""
-    step, way_out = _OWN_STEPS[phase]
-    if overrides(model, step):
-        raise CannotSplit(
-            f"{type(model).__name__}.{step}",
-            "it is the model's own, and what it does with a batch cannot be seen from outside",
-            f"whole batches run as they are; {way_out}",
-        )
-
-
-_OWN_STEPS = {
-    "part": ("train_step", "override compute_loss instead, or use anybatch.gradients in it"),
-    "test": ("test_step", "make them smaller (in fit by validation_batch_size), or override compute_metrics"),
-}
-"""The step that is split in some phase, and what to do if it is the model's own."""
 
 
 def examined(model: Any, batch: Any) -> Findings:

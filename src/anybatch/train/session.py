@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -92,7 +93,7 @@ class Session:
     def _splitting(self, part: Any, phase: str) -> Any:
         self.backend.check_splits(self.model, phase)
         if phase == "predict":
-            return _FirstPart(self, self._steps(part)) if not self.went_apart else self._steps(part)
+            return _OfParts(self, self._steps(part))
         found, made = self.about_splitting(part), self._kept(part, self._batch_rows)
         if phase != "test":
             self._split_by = found
@@ -170,27 +171,32 @@ class Session:
         model, found = self.model, []
         model.stop_predicting = False
         callbacks.on_predict_begin()
-        for step, batch in enumerate(epochs.batches(0, self.transaction.size.now)):
-            callbacks.on_predict_batch_begin(step)
-            outputs = self.transaction.predict(batch)
+        batches = epochs.batches(0, self.transaction.size.now)
+        for begin, end, some in _executions(batches, model.steps_per_execution):
+            callbacks.on_predict_batch_begin(begin)
+            outputs = [output for batch in some for output in self.transaction.predict(batch)]
             found.extend(outputs)
-            callbacks.on_predict_batch_end(step, {"outputs": self.backend.joined(outputs)})
+            callbacks.on_predict_batch_end(end, {"outputs": self.backend.joined(outputs)})
             if model.stop_predicting:
                 break
         callbacks.on_predict_end()
+        if not found:
+            raise ValueError("the data has given no rows: there is nothing to predict; give it some")
         return self.backend.joined(found)
 
 
 @dataclass(frozen=True, slots=True)
-class _FirstPart:
-    """Predicts for a part of a batch; what the model says to that tells whether it takes parts at all."""
+class _OfParts:
+    """Predicts for parts of batches, and refuses what is not one prediction for each row."""
 
     session: Session
     steps: Any
 
     def predict(self, part: Any) -> Any:
-        with tried_on_few_rows(self.session.model):
+        # what the model says to the first part tells whether it takes parts at all
+        with nullcontext() if self.session.went_apart else tried_on_few_rows(self.session.model):
             found = self.steps.predict(part)
+        self.session.backend.check_outputs(self.session.model, found, self.session.backend.row_count(part))
         self.session.went_apart = True
         return found
 

@@ -21,7 +21,7 @@ from anybatch.train.backends.tensorflow_feed import joined, row_count, rows_betw
 from anybatch.train.backends.tensorflow_findings import examined
 from anybatch.train.backends.tensorflow_products import have_failures_told
 from anybatch.train.backends.tensorflow_progress import with_progress
-from anybatch.train.backends.tensorflow_refusals import against_splitting, check_splits
+from anybatch.train.backends.tensorflow_refusals import against_splitting, check_outputs, check_splits
 from anybatch.train.backends.tensorflow_sizes import (
     largest_variable_bytes,
     sizes,
@@ -43,6 +43,7 @@ __all__ = [
     "build",
     "callback_list",
     "check_model",
+    "check_outputs",
     "check_splits",
     "check_training",
     "class_weighted",

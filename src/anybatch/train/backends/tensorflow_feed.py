@@ -43,7 +43,9 @@ def _between(leaf: Any, start: int, stop: int) -> Any:
 
 
 def joined(outputs: list[Any]) -> Any:
-    """Return structures of tensors one behind the other, as arrays."""
+    """Return structures of tensors one behind the other, as arrays; of none, nothing."""
+    if not outputs:
+        return None
     return tf.nest.map_structure(lambda *leaves: _joined(leaves), *outputs)
 
 
@@ -55,7 +57,10 @@ def _joined(leaves: tuple[Any, ...]) -> Any:
             [tf.RaggedTensor.from_tensor(leaf) if tf.is_tensor(leaf) else leaf for leaf in leaves], 0
         )
     arrays = [np.asarray(leaf) for leaf in leaves]
-    return np.concatenate(arrays) if len(arrays) > 1 else arrays[0]
+    if len(arrays) == 1:
+        return arrays[0]
+    # one number for each batch: as Keras gives them
+    return np.concatenate(arrays) if arrays[0].ndim else np.stack(arrays)
 
 
 def _differ(leaves: tuple[Any, ...]) -> bool:

@@ -1,6 +1,8 @@
-"""What cannot run on parts of a batch: known of a model before any row is there."""
+"""What cannot run on parts of a batch: known of a model before any row is there, or by what it predicts."""
 
 from typing import Any
+
+import tensorflow as tf
 
 from anybatch.train.backends.tensorflow_terms import overrides
 from anybatch.train.refusals import CannotSplit
@@ -24,6 +26,18 @@ def against_splitting(model: Any, phase: str) -> CannotSplit | None:
     own = _own_step(model, phase)
     # how many rows an update takes is tried, and said with what the model says to fewer
     return own if own is not None or phase == "part" else _fixed_rows(model) or _stateful(model)
+
+
+def check_outputs(model: Any, outputs: Any, rows: int) -> None:
+    """Refuse what a model has predicted for a part of so many rows if it is not one prediction for each."""
+    for number, leaf in enumerate(tf.nest.flatten(outputs)):
+        shape = None if leaf is None else tuple(leaf.shape)
+        if shape is not None and shape[:1] not in {(rows,), (None,)}:
+            raise CannotSplit(
+                f"output {number} of `{model.name}`",
+                f"for {rows} rows its shape is {shape}, so it belongs to a batch and not to its rows",
+                "leave out micro_batch_size: whole batches run as they are",
+            )
 
 
 def _own_step(model: Any, phase: str) -> CannotSplit | None:

@@ -102,8 +102,22 @@ def unreduced() -> tuple[Any, Any]:
     return made, tf.data.Dataset.from_tensor_slices((X, (Y, -Y))).batch(20)
 
 
+class AddsALoss(keras.layers.Layer):  # type: ignore[misc]
+    def call(self, inputs: Any) -> Any:
+        self.add_loss(keras.ops.mean(keras.ops.square(inputs)))
+        return inputs
+
+
+def several_on_one() -> tuple[Any, Any]:
+    """Several losses on one output, of which Keras minimises the first and shows none, beside an added one."""
+    keras.utils.set_random_seed(1)
+    made = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1), AddsALoss()])
+    made.compile(keras.optimizers.SGD(0.001), ["mse", "mae"])
+    return made, tf.data.Dataset.from_tensor_slices((X, Y)).batch(20)
+
+
 @pytest.mark.parametrize("micro", ["auto", 7])
-@pytest.mark.parametrize("made_with_data", [sparse, unreduced])
+@pytest.mark.parametrize("made_with_data", [sparse, unreduced, several_on_one])
 def test_the_loss_of_an_epoch_is_the_number_of_keras(made_with_data: Any, micro: Any) -> None:
     ours, data = made_with_data()
     theirs, _ = made_with_data()

@@ -36,6 +36,7 @@ from anybatch.train.backends.tensorflow_summands import (
 )
 from anybatch.train.backends.tensorflow_terms import (
     Rules,
+    minimised,
     overrides,
     penalties,
     penalty_outside,
@@ -247,12 +248,14 @@ class Steps:
             return model._compute_loss(*given, training=True), []  # noqa: SLF001
         with watched_losses(model) as losses:
             total = model._compute_loss(*given, training=True)  # noqa: SLF001
-        return total, [loss.reported for loss in losses]
+        return total, [loss.reported for loss in minimised(losses, given)]
 
     def _track(self, loss: Any, values: list[Any], rows: Any) -> None:
         """Count a batch by its rows. Keras counts its terms by a static shape, which need not be known."""
         self.model._loss_tracker.update_state(loss, sample_weight=rows)  # noqa: SLF001
-        for tracker, value in zip(_trackers(self.model), values, strict=False):
+        trackers = _trackers(self.model)
+        # of several losses on one output Keras shows none
+        for tracker, value in zip(trackers, values, strict=True) if len(values) == len(trackers) else ():
             tracker.update_state(value, sample_weight=rows)
 
     def _whole_test(self, batch: Any) -> Any:
@@ -357,7 +360,8 @@ class Steps:
         """Count the batch once in what Keras counts by batch, and return the logs."""
         model = self.model
         values = [loss_of(one, *report) for one, report in zip(summands, side[0], strict=True)]
-        self._track(total_of(values, summands, penalty), values, rows)
+        shown = [value for value, one in zip(values, summands, strict=True) if one.compiled]
+        self._track(total_of(values, summands, penalty), shown, rows)
         if self._late:
             metrics.update_late(model, late, self._late)
         return model.get_metrics_result()

@@ -24,6 +24,7 @@ class Summand:
     weight: Any
     vector: bool
     copied: bool
+    compiled: bool
 
     @property
     def divided(self) -> bool:
@@ -47,7 +48,7 @@ def summands_of(terms: list[Term]) -> list[Summand]:
 
 def _summand(term: Term) -> Summand:
     vector, copied = bool(term.value.shape.rank), term.copies is not None
-    return Summand(term.name, term.rule, term.weight, vector, copied)
+    return Summand(term.name, term.rule, term.weight, vector, copied, term.compiled)
 
 
 def check_shapes(terms: list[Term]) -> None:

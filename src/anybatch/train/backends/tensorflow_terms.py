@@ -107,11 +107,14 @@ def compiled_terms(model: Any, given: tuple[Any, ...], rules: Rules) -> Iterator
     with watched_losses(model) as watched:
         total = compiled(*given[1:])
     numbers = tf.size(total) if total is not None and total.shape.rank else None
-    for number, one in enumerate(watched):
-        if number and not (tf.nest.is_nested(given[1]) or tf.nest.is_nested(given[2])):
-            # of several losses on the one output Keras minimises the first
-            return
+    for number, one in enumerate(minimised(watched, given)):
         yield one.term(number, rules, numbers)
+
+
+def minimised(watched: list["WatchedLoss"], given: tuple[Any, ...]) -> list["WatchedLoss"]:
+    """Return the losses that Keras adds up: of several on the one output it minimises the first."""
+    several = tf.nest.is_nested(given[1]) or tf.nest.is_nested(given[2])
+    return watched if several else watched[:1]
 
 
 @contextmanager

@@ -351,6 +351,18 @@ def test_a_frozen_layer_stays_as_it_is_in_the_next_fit() -> None:
     assert np.array_equal(made.layers[0].get_weights()[0], before)
 
 
+@pytest.mark.parametrize("micro", ["auto", 7])
+def test_a_layer_that_is_frozen_without_compiling_stays_as_it_is_and_that_is_told(micro: Any) -> None:
+    made = model()
+    ab.fit(made, X, Y, batch_size=BATCH, verbose=0, micro_batch_size=micro)
+    made.layers[0].trainable = False
+    before = made.layers[0].get_weights()[0]
+    ab.evaluate(made, X, Y, verbose=0)
+    with pytest.warns(ab.AnybatchWarning, match="model.fit would train as before; compile the model again"):
+        ab.fit(made, X, Y, batch_size=BATCH, verbose=0, micro_batch_size=micro)
+    assert np.array_equal(made.layers[0].get_weights()[0], before)
+
+
 def test_a_stream_with_class_weights_is_weighed_as_arrays_are() -> None:
     found = []
     for given in ({"x": stream()}, {"x": X, "y": Y, "batch_size": BATCH, "shuffle": False}):

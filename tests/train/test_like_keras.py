@@ -109,7 +109,7 @@ class AddsALoss(keras.layers.Layer):  # type: ignore[misc]
 
 
 def several_on_one() -> tuple[Any, Any]:
-    """Several losses on one output, of which Keras minimises the first and shows none, beside an added one."""
+    """Several losses on one output, of which Keras minimises one and shows none, beside an added one."""
     keras.utils.set_random_seed(1)
     made = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1), AddsALoss()])
     made.compile(keras.optimizers.SGD(0.001), ["mse", "mae"])

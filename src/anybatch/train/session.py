@@ -27,6 +27,11 @@ class Made:
     """How it can be split, of data without and with sample weights: they may change how a loss adds up."""
 
 
+_CHANGED = (
+    "what can be trained has changed since the model was compiled: here that counts from now on, and "
+    "model.fit would train as before; compile the model again, and both do the same"
+)
+
 TELLING_ROWS = 3
 """One row in a part, or two that are alike, would not tell a sum from a mean, or who looks at whom."""
 
@@ -35,6 +40,10 @@ IN_PARTS = (StreamSource, FirstBatch)
 
 _ATTRIBUTE = "_anybatch_made"
 """Where a model holds them: elsewhere they would keep the model alive, as they refer to it."""
+
+
+_TRAINED = "_anybatch_trained"
+"""Where a model holds as what it was trained last."""
 
 
 class Session:
@@ -128,6 +137,8 @@ class Session:
 
     def train(self, epochs: Epochs, epoch: int, callbacks: Any, batch_size: int | None) -> Any:
         """Train one epoch, and return the last logs."""
+        if self._made is None:
+            self._tell_changes()
         # of an epoch that was begun before, its metrics know even if no batch is left
         logs: Any = self.backend.metrics_so_far(self.model) if epochs.begun else None
         batches = epochs.batches(epoch, self.transaction.size.now)
@@ -138,7 +149,15 @@ class Session:
             callbacks.on_train_batch_end(end, logs)
             if self.model.stop_training:
                 break
+        if self._made is not None:
+            vars(self.model)[_TRAINED] = self._made.identity
         return self._epoch_logs(logs)
+
+    def _tell_changes(self) -> None:
+        """Warn if other variables are trained than the last time, of a model compiled only once."""
+        last, now = vars(self.model).get(_TRAINED), self.backend.identity(self.model)
+        if last is not None and last != now and last[:-1] == now[:-1]:
+            warnings.warn(_CHANGED, AnybatchWarning, stacklevel=4)
 
     def _epoch_logs(self, logs: Any) -> Any:
         """Return what Keras tells of an epoch; nothing of one without a row, of which no metric knows."""

@@ -115,12 +115,12 @@ def callback_list(model: Any, callbacks: Any, **options: Any) -> Any:
 
 
 def identity(model: Any) -> tuple[Any, ...]:
-    """Return what traced steps depend on: another one means tracing anew."""
+    """Return what traced steps depend on, what can be trained last: another one means tracing anew."""
     # a model that only predicts need not be compiled
     parts = ("optimizer", "_compile_loss", "_compile_metrics", "_loss_tracker") if model.compiled else ()
     compiled = [getattr(model, part) for part in parts]
     variables = tuple(id(variable) for variable in model.trainable_variables)
-    return (*map(id, compiled), variables, model.run_eagerly, model.jit_compile)
+    return (*map(id, compiled), model.run_eagerly, model.jit_compile, variables)
 
 
 def epoch_logs(model: Any, logs: Any) -> Any:

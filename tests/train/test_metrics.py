@@ -85,3 +85,45 @@ def test_a_metric_that_a_loss_updates_once_per_part_is_named() -> None:
     history = ab.fit(made, X, Y, batch_size=BATCH, verbose=0, micro_batch_size=5)
     assert history.plan.exact
     assert "metric `counted`" in " ".join(history.plan.notes)
+
+
+class TellsMore(keras.Sequential):  # type: ignore[misc]
+    """Tells more than its metrics, and not all of them."""
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        told = super().compute_metrics(x, y, y_pred, sample_weight)
+        return {"loss": told["loss"], "mae": told["mae"], "double": 2 * told["mae"]}
+
+
+class TellsMoreOfTwo(keras.Model):  # type: ignore[misc]
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        told = super().compute_metrics(x, y, y_pred, sample_weight)
+        return {"loss": told["loss"], "twice": 2 * told["loss"]}
+
+
+def tells_more() -> Any:
+    keras.utils.set_random_seed(1)
+    made = TellsMore([keras.Input((4,)), keras.layers.Dense(1)])
+    made.compile("sgd", "mse", metrics=["mae", "mse"])
+    return made
+
+
+@pytest.mark.parametrize("micro", ["auto", 3])
+def test_what_a_model_tells_of_its_metrics_is_in_the_history(micro: Any) -> None:
+    x = np.random.default_rng(1).normal(size=(24, 4)).astype("float32")
+    given = {"x": x, "y": x[:, :1], "batch_size": 10, "epochs": 2, "shuffle": False, "verbose": 0}
+    given["validation_data"] = (x[:7], x[:7, :1])
+    expected = tells_more().fit(**given).history
+    found = ab.fit(tells_more(), **given, micro_batch_size=micro).history
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        assert found[name] == pytest.approx(values, rel=1e-5), name
+
+
+def test_what_a_model_of_several_outputs_tells_is_what_evaluate_returns() -> None:
+    x = np.random.default_rng(1).normal(size=(20, 4)).astype("float32")
+    inputs = keras.Input((4,))
+    made = TellsMoreOfTwo(inputs, [keras.layers.Dense(1)(inputs), keras.layers.Dense(1)(inputs)])
+    made.compile("sgd", ["mse", "mae"])
+    given = {"x": x, "y": [x[:, :1], x[:, 1:2]], "batch_size": 10, "verbose": 0, "return_dict": True}
+    assert ab.evaluate(made, **given) == pytest.approx(made.evaluate(**given), rel=1e-5)

@@ -159,7 +159,9 @@ def _metrics(model: Any, trials: Trials, findings: Findings) -> None:
     """Find the metrics that come out otherwise when they are updated part by part."""
     compiled = model._compile_metrics  # noqa: SLF001
     if overrides(model, "compute_metrics"):
-        findings.notes.append("compute_metrics is the model's own and is called once per part")
+        findings.notes.append(
+            "compute_metrics is the model's own and is called once per part, before the loss is counted"
+        )
         return
     if compiled is None:
         return

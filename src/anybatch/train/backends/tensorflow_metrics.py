@@ -10,14 +10,26 @@ import tensorflow as tf
 from anybatch.train.backends.tensorflow_terms import overrides
 
 
-def update(model: Any, given: tuple[Any, ...], late: AbstractSet[int]) -> None:
-    """Update a model's compiled metrics by one part, but those that have to see the whole batch."""
+def update(model: Any, given: tuple[Any, ...], late: AbstractSet[int]) -> Any:
+    """Update a model's metrics by one part, but those that have to see the whole batch.
+
+    Return what a `compute_metrics` of its own returns.
+    """
     x, y, y_pred, weights = given
     if overrides(model, "compute_metrics"):
-        model.compute_metrics(x, y, y_pred, sample_weight=weights)
-    elif model._compile_metrics is not None:  # noqa: SLF001
+        return model.compute_metrics(x, y, y_pred, sample_weight=weights)
+    if model._compile_metrics is not None:  # noqa: SLF001
         with _without(model, late):
             model._compile_metrics.update_state(y, y_pred, weights)  # noqa: SLF001
+    return None
+
+
+def told(own_logs: Any, logs: Any) -> Any:
+    """Return the logs of a batch: what a model's own `compute_metrics` tells, its metrics as they are now.
+
+    The loss is counted behind the last part, so only what is no metric stays as it was told then.
+    """
+    return logs if own_logs is None else {name: logs.get(name, value) for name, value in own_logs.items()}
 
 
 def update_late(model: Any, gathered: tuple[Any, Any, Any], late: AbstractSet[int]) -> None:

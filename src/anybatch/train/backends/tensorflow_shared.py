@@ -101,15 +101,15 @@ class SharedSteps(Steps):
         try:
             if test:
                 totals: dict[str, Any] = {}
-                side, seen = self._test_part(part, none)
+                side, (late, _) = self._test_part(part, none)
             else:
-                totals, side, seen = self._gradients_of(part, none)
+                totals, side, (late, _) = self._gradients_of(part, none)
         finally:
             self._by_part.put_back(self._before)
         return Summed(
             tf.nest.map_structure(_zero, totals),
             tf.nest.map_structure(_zero, side),
-            tf.nest.map_structure(lambda leaf: None if leaf is None else leaf[:0], seen),
+            tf.nest.map_structure(lambda leaf: None if leaf is None else leaf[:0], late),
             rows=0,
         )
 

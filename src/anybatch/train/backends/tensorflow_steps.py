@@ -75,6 +75,8 @@ class Steps:
         self._sums: dict[str, Sums] = {}
         self._side: Any = None
         self._seen: list[Any] = []
+        self._own_logs: Any = None
+        """What a `compute_metrics` of the model's own has told last: of a batch without rows, that before."""
         self._summands: list[Summand] = []
         self._test_summands: list[Summand] = []
         self._normed: list[Any] = []
@@ -169,9 +171,10 @@ class Steps:
         undo = self._by_step if keeping else _NOTHING
         counting = (whole.late, tf.constant(whole.rows))
         with self._begun.watched(undone=keeping):
-            return _undone(
+            logs = _undone(
                 undo, lambda: self._finish(whole.totals, whole.side, counting, sizes_were_right, keeping)
             )
+        return metrics.told(self._own_logs, logs)
 
     def _whole_batch(self, rows: int, *, test: bool = False) -> Summed:
         """Return what the parts that were added come to; several workers put theirs together here."""
@@ -191,7 +194,8 @@ class Steps:
         if not whole.rows:
             return None
         count = tf.constant(whole.rows)
-        return _undone(self._by_part, lambda: self._finish_test(whole.side, whole.late, count))
+        logs = _undone(self._by_part, lambda: self._finish_test(whole.side, whole.late, count))
+        return metrics.told(self._own_logs, logs)
 
     def _gradients_of(self, part: Any, share: Any) -> tuple[dict[str, Gradients], Any, Any]:
         try:
@@ -220,8 +224,9 @@ class Steps:
 
     def _remember(self, together: Any, seen: Any) -> None:
         self._side = together
+        late, self._own_logs = seen
         if self._late:
-            self._seen.append(seen)
+            self._seen.append(late)
 
     # what is traced
 
@@ -231,7 +236,7 @@ class Steps:
         x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
         with tf.GradientTape() as tape:
             y_pred = predictions(model, x, training=True)
-            loss, one_by_one = self._loss((x, y, y_pred, weights))
+            loss, one_by_one = self._loss((x, y, y_pred, weights), training=True)
             objective = _scaled_loss(model, loss)
         gradients = tape.gradient(objective, [variable.value for variable in model.trainable_variables])
         with tf.control_dependencies([*leaves_of(gradients), loss]):
@@ -241,13 +246,13 @@ class Steps:
             _apply(model, gradients)
             return model.compute_metrics(x, y, y_pred, sample_weight=weights)
 
-    def _loss(self, given: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+    def _loss(self, given: tuple[Any, ...], *, training: bool) -> tuple[Any, list[Any]]:
         """Return what Keras minimises of a whole batch, and what it shows of several losses one by one."""
         model = self.model
         if not _trackers(model):
-            return model._compute_loss(*given, training=True), []  # noqa: SLF001
+            return model._compute_loss(*given, training=training), []  # noqa: SLF001
         with watched_losses(model) as losses:
-            total = model._compute_loss(*given, training=True)  # noqa: SLF001
+            total = model._compute_loss(*given, training=training)  # noqa: SLF001
         return total, [loss.reported for loss in minimised(losses, given)]
 
     def _track(self, loss: Any, values: list[Any], rows: Any) -> None:
@@ -259,9 +264,12 @@ class Steps:
             tracker.update_state(value, sample_weight=rows)
 
     def _whole_test(self, batch: Any) -> Any:
-        side, _ = self._part_of_test(batch, tf.constant(1.0, tf.float64))
-        x, _, _ = keras.utils.unpack_x_y_sample_weight(batch)
-        return self._close(side, None, _rows(x))
+        """Do what Keras' `test_step` does, and count several losses by their rows."""
+        x, y, weights = keras.utils.unpack_x_y_sample_weight(batch)
+        y_pred = predictions(self.model, x, training=False)
+        loss, one_by_one = self._loss((x, y, y_pred, weights), training=False)
+        self._track(loss, one_by_one, _rows(x))
+        return self.model.compute_metrics(x, y, y_pred, sample_weight=weights)
 
     def _part_of_update(self, part: Any, share: Any) -> tuple[dict[str, Gradients], Any, Any]:
         model = self.model
@@ -283,12 +291,12 @@ class Steps:
             del tape
         # the sums are added to only when every gradient is there; so are the metrics
         with tf.control_dependencies(leaves_of(gradients)):
-            metrics.update(model, (x, y, y_pred, weights), self._late)
+            own_logs = metrics.update(model, (x, y, y_pred, weights), self._late)
         self._normed, self._summands = moments.layers(), summands_of(terms)
         return (
             gradients,
             (reports_of(terms, share), moments.sums()),
-            (y, y_pred, weights) if self._late else None,
+            ((y, y_pred, weights) if self._late else None, own_logs),
         )
 
     def _part_of_test(self, part: Any, share: Any) -> tuple[Any, Any]:
@@ -296,10 +304,11 @@ class Steps:
         x, y, weights = keras.utils.unpack_x_y_sample_weight(part)
         y_pred = predictions(model, x, training=False)
         terms = terms_of(model, (x, y, y_pred, weights), self._rules, training=False)
-        metrics.update(model, (x, y, y_pred, weights), self._late)
+        own_logs = metrics.update(model, (x, y, y_pred, weights), self._late)
         # a layer may add losses in training only
         self._test_summands = summands_of(terms)
-        return (reports_of(terms, share), []), (y, y_pred, weights) if self._late else None
+        late = (y, y_pred, weights) if self._late else None
+        return (reports_of(terms, share), []), (late, own_logs)
 
     def _update(
         self,

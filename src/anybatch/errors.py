@@ -88,6 +88,8 @@ class ShardChanged(AnybatchError, OSError):
 class DoesNotFit(AnybatchError, MemoryError):
     """A stage needs more bytes than it may use: all of the limit, or its share of it."""
 
+    remedy = "a smaller batch"
+
     def __init__(self, stage: str, needed: int, share: int, limit: int | None = None) -> None:
         super().__init__(stage, needed, share, limit)
         self.stage = stage
@@ -102,14 +104,20 @@ class DoesNotFit(AnybatchError, MemoryError):
 
     def under(self, limit: int) -> "DoesNotFit":
         """Return the same, said of the whole limit."""
-        return DoesNotFit(self.stage, self.needed, self.share, limit)
+        return type(self)(self.stage, self.needed, self.share, limit)
 
     def __str__(self) -> str:
         share = f", its share of {size(self.limit)}" if self.limit and self.limit != self.share else ""
         return (
             f"`{self.stage}` needs {size(self.needed, up=True)} and may use {size(self.share)}{share}; "
-            f"a smaller batch or a limit of {size(self.enough, up=True)} would do"
+            f"{self.remedy} or a limit of {size(self.enough, up=True)} would do"
         )
+
+
+class WindowDoesNotFit(DoesNotFit):
+    """The window of a shuffle takes more than there is; smaller, it would give another order."""
+
+    remedy = "a smaller window"
 
 
 class UserFunctionFailed(AnybatchError, RuntimeError):

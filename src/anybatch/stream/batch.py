@@ -35,7 +35,7 @@ class Batch(Operation):
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
         share, below, own_weight = run.limit_bytes, run, self._own_weight
         if own_weight:
-            share, below = run.share(own_weight, self.parent.weight, chunks=2)
+            share, below = run.share(own_weight, self.parent.weight, chunks=2, reserved=self.reserved_bytes)
         meter = run.meters.meter(self.described(), share)
         types: dict[str, Any] = {}
         for parts in self._groups(below.by(self.size), state):

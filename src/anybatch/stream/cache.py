@@ -57,6 +57,11 @@ class Cache(Kept):
     def weight(self) -> int:
         return self.parent.weight + CACHE_WEIGHT
 
+    @property
+    def reserved_bytes(self) -> int:
+        # windows of what is kept are computed
+        return lifted(self.parent).content.reserved_bytes
+
     def damages(self) -> list[Damage]:
         table = self.held.table
         return list(dict.fromkeys([*self.parent.damages(), *(table.damages if table else ())]))

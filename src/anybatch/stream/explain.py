@@ -97,5 +97,8 @@ def measured(runs: list[Run]) -> list[dict[str, Any]]:
 
 
 def _share(stage: Stage, whole: Stage, limit: int) -> str:
-    own = stage.weight - (stage.parent.weight if isinstance(stage, Operation) else 0)
-    return size(limit * own // whole.weight) if own else "none: passes on what it gets"
+    own, reserved = stage.weight, stage.reserved_bytes
+    if isinstance(stage, Operation):
+        own, reserved = own - stage.parent.weight, reserved - stage.parent.reserved_bytes
+    shared = max(0, limit - whole.reserved_bytes) * own // whole.weight
+    return size(shared + max(0, reserved)) if own else "none: passes on what it gets"

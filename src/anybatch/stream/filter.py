@@ -1,7 +1,7 @@
 """Only the elements that a function wants."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,22 +26,13 @@ class Filter(Operation):
             mask = made_of_each("filter", self.wants, chunk, lambda one: bool(wants(one)))
             wanted = kept(chunk, np.array(mask, np.bool_))
             if wanted.rows:
-                yield _up_to_the_end(wanted, chunk)
+                yield wanted
 
     def length(self) -> int:
         raise TypeError("how many elements a filter keeps is known only after reading them")
 
     def described(self) -> str:
         return f"filter({getattr(self.wants, '__name__', 'function')})"
-
-
-def _up_to_the_end(wanted: Chunk, read: Chunk) -> Chunk:
-    """Return a chunk whose last row has all behind it that was read with it.
-
-    Whoever goes on there reads the same chunks as before, and a window that ends with one has the same rows.
-    """
-    stamp, last, end = wanted.stamp, wanted.rows - 1, read.stamp(read.rows - 1)
-    return replace(wanted, stamp=lambda row: end if row == last else stamp(row))
 
 
 def kept(chunk: Chunk, mask: NDArray[np.bool_]) -> Chunk:

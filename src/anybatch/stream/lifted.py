@@ -8,8 +8,9 @@ from anybatch.stream.filter import Filter
 from anybatch.stream.order import Kept, OneToOne, Reordered, Step
 from anybatch.stream.repeat import Repeat
 from anybatch.stream.several import Mix, Several
-from anybatch.stream.shuffle import Shuffle, WindowShuffle
+from anybatch.stream.shuffle import Shuffle
 from anybatch.stream.stage import Operation, Stage
+from anybatch.stream.windows import WindowShuffle
 
 SHUFFLES = frozenset({"shuffle", "window"})
 

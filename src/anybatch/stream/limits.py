@@ -40,7 +40,7 @@ class Prefetch(OneToOne):
 
     def open(self, run: Run, state: State) -> Iterator[Chunk]:
         depth = run.ahead(self.depth or _AHEAD)
-        share, below = run.share(HOLDING_WEIGHT, self.parent.weight, chunks=2)
+        share, below = run.share(HOLDING_WEIGHT, self.parent.weight, chunks=2, reserved=self.reserved_bytes)
         return prefetched(self.parent.open(below, state), depth, run.meters.meter(self.described(), share))
 
     @property

@@ -102,7 +102,9 @@ def run_map(
     stage: "OneToOne", run: Run, parent: Callable[[Run], Iterator[Chunk]], weight: int
 ) -> Iterator[Chunk]:
     """Yield what a one-to-one stage makes of its parent's chunks, in order, on threads, within its share."""
-    share, below = run.share(HOLDING_WEIGHT, weight, chunks=2 * run.threads + 2)
+    share, below = run.share(
+        HOLDING_WEIGHT, weight, chunks=2 * run.threads + 2, reserved=stage.reserved_bytes
+    )
     meter = run.meters.meter(stage.described(), share)
     return in_order(
         lambda chunk: stage.change(chunk) if chunk.rows else chunk, parent(below), run.threads, meter

@@ -7,9 +7,9 @@ from anybatch.errors import AnybatchError
 from anybatch.stream.order import addressed
 from anybatch.stream.repeat import Repeat
 from anybatch.stream.several import Concat, Mix
-from anybatch.stream.shuffle import WindowShuffle
 from anybatch.stream.slices import Slice
 from anybatch.stream.stage import Operation, Stage
+from anybatch.stream.windows import WindowShuffle
 
 ENDED = "ended"
 """In place of the state of one of several streams: it has no more elements."""
@@ -39,7 +39,7 @@ def check_place(stage: Stage, at: Any) -> None:
         case Repeat():
             _check_parent(stage.parent, at, "epoch")
         case WindowShuffle():
-            _check_parent(stage.parent, at, "window", "emitted")
+            _check_parent(stage.parent, at, "window", "given")
         case Concat():
             _check_which(stage, at)
         case Mix():

@@ -53,11 +53,12 @@ class Run:
         """Return the same run under a limit that is no higher."""
         return replace(self, limit_bytes=min(self.limit_bytes, limit_bytes))
 
-    def share(self, own: int, below: int, *, chunks: int) -> tuple[int, "Run"]:
+    def share(self, own: int, below: int, *, chunks: int, reserved: int = 0) -> tuple[int, "Run"]:
         """Return the bytes of a stage that weighs `own` against `below`, and the run of what is below it.
 
         The stage holds up to `chunks` chunks at a time, so that none of them may be larger than its part.
+        What is `reserved` stays for what is below.
         """
-        share = self.limit_bytes * own // (own + below)
+        share = max(0, self.limit_bytes - reserved) * own // (own + below)
         chunk_bytes = min(self.chunk_bytes, share // chunks)
         return share, replace(self, limit_bytes=self.limit_bytes - share, chunk_bytes=chunk_bytes)

@@ -39,6 +39,11 @@ class Stage(ABC):
     def weight(self) -> int:
         """How much of the memory this and everything below it should get, against others."""
 
+    @property
+    def reserved_bytes(self) -> int:
+        """What this and everything below it needs, however much there is: weights share out the rest."""
+        return 0
+
     @abstractmethod
     def damages(self) -> list[Damage]:
         """Return every damaged stretch of the sources met so far."""
@@ -64,6 +69,10 @@ class Operation(Stage):
     @property
     def weight(self) -> int:
         return self.parent.weight
+
+    @property
+    def reserved_bytes(self) -> int:
+        return self.parent.reserved_bytes
 
     def damages(self) -> list[Damage]:
         return self.parent.damages()

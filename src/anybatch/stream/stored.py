@@ -93,9 +93,9 @@ class Stored:
         return None if table is None or table.memory_bytes > share else table
 
     def _shared(self, run: Run) -> tuple[int, Run]:
-        weight = self.content.weight
         # on disk it needs no more than what is on its way there
-        share, below = run.share(CACHE_WEIGHT, weight if self.path is None else 7 * CACHE_WEIGHT, chunks=1)
+        weight = self.content.weight if self.path is None else 7 * CACHE_WEIGHT
+        share, below = run.share(CACHE_WEIGHT, weight, chunks=1, reserved=self.content.reserved_bytes)
         return run.cached_bytes(share), below
 
     def _has_to_be_full(self, steps: tuple[Step, ...], start: int) -> bool:

@@ -21,10 +21,11 @@ from anybatch.stream.parts import PartIterator
 from anybatch.stream.repeat import Repeat
 from anybatch.stream.run import Run
 from anybatch.stream.several import Concat, Mix, Several
-from anybatch.stream.shuffle import Shuffle, WindowShuffle
+from anybatch.stream.shuffle import Shuffle
 from anybatch.stream.slices import Shard, Skip, Take
 from anybatch.stream.stage import Operation, Stage
 from anybatch.stream.supervised import Supervised, check_names
+from anybatch.stream.windows import WindowShuffle
 from anybatch.units import parse_size
 
 _AUTOTUNE = -1

@@ -1,6 +1,7 @@
 """Values as users nest them: tuples and mappings of columns, one column alone, or loose records."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -73,7 +74,7 @@ def mapped(change: Callable[..., Any], first: Structure, *others: Structure) -> 
     return change(first, *others)
 
 
-def _by_name(
+def by_name(
     change: Callable[[Sequence[Any], str], Any], structures: Sequence[Structure], name: str = ""
 ) -> Structure:
     """Return a structure whose leaves are `change(leaves, name)` of the leaves of structures of one shape."""
@@ -83,12 +84,12 @@ def _by_name(
         return None
     if isinstance(first, Mapping):
         return {
-            key: _by_name(change, [one[key] for one in structures], f"{name}.{key}" if name else str(key))
+            key: by_name(change, [one[key] for one in structures], f"{name}.{key}" if name else str(key))
             for key in first
         }
     if isinstance(first, tuple):
         parts = enumerate(zip(*structures, strict=True))
-        return tuple(_by_name(change, part, f"{name}.{at}" if name else str(at)) for at, part in parts)
+        return tuple(by_name(change, part, f"{name}.{at}" if name else str(at)) for at, part in parts)
     return change(structures, name)
 
 
@@ -200,29 +201,44 @@ def joined(parts: Sequence[Structure]) -> Structure:
         return parts[0]
     if all(isinstance(part, Loose) for part in parts):
         return Loose(one for part in parts for one in part)
-    return _by_name(end_to_end, [as_columns(part) for part in parts])
+    return by_name(end_to_end, [as_columns(part) for part in parts])
 
 
 def as_columns(value: Structure) -> Structure:
     """Return columns of loose records: numbers as arrays, bytes and lists as columns of their own."""
     if not isinstance(value, Loose):
         return value
-    return _by_name(_column_of, value)
+    return by_name(_column_of, value)
 
 
 def end_to_end(columns: Sequence[Column], name: str = "") -> Column:
     """Return the rows of several columns of one kind in one; `name` is what an error calls it."""
-    if any(isinstance(column, RaggedColumn) for column in columns):
-        columns = [_as_lists(column) for column in columns]
+    columns = alike(columns)
     first = columns[0]
     if isinstance(first, np.ndarray):
         _check_kind(columns, name)
         return _aligned(np.concatenate, columns, (sum(map(len, columns)), *first.shape[1:]))
-    values = end_to_end([column.values for column in columns], name)  # type: ignore[union-attr]
-    offsets = _offsets_of(np.concatenate([np.diff(column.offsets) for column in columns]))  # type: ignore[union-attr]
+    inner = [column.values for column in columns]
+    # empty lists are of no type
+    values = end_to_end([one for one in inner if len(one)] or inner[:1], name)
+    offsets = _offsets_of(np.concatenate([np.diff(column.offsets) for column in columns]))
     if isinstance(first, BytesColumn):
         return BytesColumn(values, offsets, first.shape)  # type: ignore[arg-type]
     return RaggedColumn(values, offsets)
+
+
+def alike(columns: Sequence[Any], *, loose: bool = False) -> list[Any]:
+    """Return columns of lists where some are; of `loose` records also where rows differ in length."""
+    lists = any(isinstance(column, RaggedColumn) for column in columns)
+    if loose and not lists:
+        shapes = {row_shape(column) for column in columns}
+        lists = len(shapes) > 1 and all(shapes) and len({shape[1:] for shape in shapes}) == 1
+    return [_as_lists(column) if lists else column for column in columns]
+
+
+def row_shape(column: Any) -> tuple[int, ...]:
+    """Return the shape that every row of a column has which is no column of lists."""
+    return tuple(column.shape[1:] if isinstance(column, np.ndarray) else column.shape)
 
 
 def _check_kind(columns: Sequence[Any], name: str) -> None:
@@ -266,6 +282,9 @@ def _as_lists(column: Any) -> RaggedColumn:
     """Return rows that are equally long by chance as rows of any length."""
     if isinstance(column, RaggedColumn):
         return column
+    if isinstance(column, BytesColumn):
+        each = prod(column.shape)
+        return RaggedColumn(BytesColumn(column.values, column.offsets), np.arange(len(column) + 1) * each)
     rows, length = column.shape[:2]
     return RaggedColumn(column.reshape(-1, *column.shape[2:]), np.arange(rows + 1) * length)
 

@@ -9,8 +9,9 @@ from anybatch.stream.batch import Batch
 from anybatch.stream.filter import Filter
 from anybatch.stream.map import Mapped
 from anybatch.stream.read import Records
-from anybatch.stream.shuffle import Shuffle, WindowShuffle
+from anybatch.stream.shuffle import Shuffle
 from anybatch.stream.stage import Operation, Stage
+from anybatch.stream.windows import WindowShuffle
 
 _OF_USERS = (Mapped, Filter)
 

@@ -78,6 +78,8 @@ PIPELINES = {
     "skewed in order": lambda f: skewed(f).map(slowly, batched=True).batch(3),
     "skewed windows": lambda f: packed(f).shuffle(seed=1, window="8MiB").batch(4),
     "mixed": lambda f: ab.mix([skewed(f), skewed(f).shuffle(seed=2)], [1, 2]).batch(4),
+    "mixed images": lambda f: ab.mix([images(f), images(f).shuffle(seed=2), images(f)], seed=3).batch(9),
+    "mixed batches": lambda f: ab.mix([images(f).batch(6), images(f).shuffle(seed=2).batch(6)], seed=3),
     "filtered": lambda f: images(f).filter(lambda record: record["label"] % 3).batch(3),
     "swept up": lambda f: beyond_cache(small(f)).shuffle(seed=1).batch(64),
     "swept up apart": lambda f: beyond_cache(images(f)).shuffle(seed=1).batch(4),

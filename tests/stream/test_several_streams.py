@@ -7,8 +7,17 @@ import pytest
 from hypothesis import strategies as st
 
 import anybatch as ab
-from tests.stream.pipelines import from_memory, seeds
-from tests.stream.stream_laws import chi_square, chi_square_limit, elements, law, numbers
+from anybatch.errors import DoesNotFit
+from tests.stream.pipelines import doubled, from_memory, seeds
+from tests.stream.stream_laws import (
+    check_restores_before_every_element,
+    check_threads_and_chunks_change_nothing,
+    chi_square,
+    chi_square_limit,
+    elements,
+    law,
+    numbers,
+)
 
 counts = st.lists(st.integers(0, 40), min_size=1, max_size=4)
 
@@ -100,3 +109,33 @@ def test_datasets_have_columns_by_their_names():
     for batch in columns_in_another_order().batch(4).to_tf():
         assert (batch["x"].numpy() == 0).all()
         assert (batch["y"].numpy() == 1).all()
+
+
+@pytest.mark.parametrize("streams", [1, 2, 5])
+@pytest.mark.parametrize("batch", [1, 8])
+def test_a_mix_holds_no_more_than_it_is_promised(streams, batch):
+    rows = ab.from_arrays({"n": np.arange(200), "x": np.zeros((200, 1 << 14), np.uint8)})
+    mixed = ab.mix([rows.shuffle(seed=seed) for seed in range(streams)], seed=1)
+    limited = mixed.batch(batch).limit_memory("2MiB")
+    assert len(numbers(limited)) == 200 * streams
+    account = next(stage for stage in limited.stats() if stage["stage"].startswith("mix"))
+    assert 0 < account["peak_bytes"] <= account["bound_bytes"]
+    assert account["held_bytes"] == 0
+
+
+def test_rows_that_a_mix_cannot_hold_are_refused():
+    rows = ab.from_arrays(np.zeros((8, 1 << 20), np.uint8))
+    with pytest.raises(DoesNotFit, match="mix") as refusal:
+        list(ab.mix([rows, rows]).limit_memory("3MiB"))
+    assert len(list(ab.mix([rows, rows]).limit_memory(refusal.value.enough))) == 16
+
+
+@pytest.mark.parametrize("end", [lambda one: one, lambda one: one.batch(3)])
+def test_neither_limits_nor_chunks_change_what_a_mix_draws(end):
+    streams = [from_memory(50), from_memory(40).map(doubled), from_memory(7)]
+    mixed = end(ab.mix(streams, [1, 2, 1], seed=4))
+    expected = elements(mixed)
+    for limit in ["20KB", "200KB", "2GiB"]:
+        assert elements(mixed.limit_memory(limit)) == expected
+    check_threads_and_chunks_change_nothing(mixed)
+    check_restores_before_every_element(mixed)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anybatch.records import Column, take_rows
+from anybatch.records import Column
 from anybatch.stream.structure import (
     Loose,
     Structure,
@@ -14,9 +14,9 @@ from anybatch.stream.structure import (
     as_columns,
     by_name,
     bytes_of,
+    dealt,
     end_to_end,
     mapped,
-    rows_at,
 )
 
 
@@ -72,12 +72,8 @@ class Rows:
         piece_of = np.searchsorted(self._bounds, rows, side="right") - 1
         by_piece = np.argsort(piece_of, kind="stable")
         which, firsts = np.unique(piece_of[by_piece], return_index=True)
-        groups = np.split(rows[by_piece], firsts[1:])
-        taken = [
-            (int(piece), group - self._bounds[piece]) for piece, group in zip(which, groups, strict=True)
-        ]
-        together = mapped(
-            lambda columns: end_to_end([take_rows(columns[piece], group) for piece, group in taken]),
-            self._columns,
+        places = np.split(by_piece, firsts[1:])
+        taken = [rows[place] - self._bounds[piece] for piece, place in zip(which, places, strict=True)]
+        return mapped(
+            lambda columns: dealt([columns[piece] for piece in which], taken, places), self._columns
         )
-        return rows_at(together, np.argsort(by_piece))

@@ -227,6 +227,20 @@ def end_to_end(columns: Sequence[Column], name: str = "") -> Column:
     return RaggedColumn(values, offsets)
 
 
+def dealt(columns: Sequence[Any], rows: Sequence[Any], places: Sequence[Any], name: str = "") -> Column:
+    """Return one column with some rows of several, each at its place."""
+    columns = alike(columns)
+    if not all(isinstance(column, np.ndarray) for column in columns):
+        together = end_to_end([_taken(column, at) for column, at in zip(columns, rows, strict=True)], name)
+        return _taken(together, np.argsort(np.concatenate(places)))
+    _check_kind(columns, name)
+    # into place at once: large arrays that come and go leave holes in memory
+    column = aligned_empty((sum(map(len, places)), *columns[0].shape[1:]), np.result_type(*columns))
+    for one, at, to in zip(columns, rows, places, strict=True):
+        column[to] = one[at]
+    return column
+
+
 def alike(columns: Sequence[Any], *, loose: bool = False) -> list[Any]:
     """Return columns of lists where some are; of `loose` records also where rows differ in length."""
     lists = any(isinstance(column, RaggedColumn) for column in columns)

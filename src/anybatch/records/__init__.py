@@ -2,7 +2,7 @@
 
 from anybatch.records.aligned import ALIGNMENT_BYTES, aligned_copy, aligned_empty, aligned_rows, is_aligned
 from anybatch.records.assemble import int64s
-from anybatch.records.columns import BytesColumn, Column, RaggedColumn, row, take_rows
+from anybatch.records.columns import BytesColumn, Column, PaddedColumn, RaggedColumn, row, take_rows
 from anybatch.records.features import (
     Bytes,
     Feature,
@@ -60,6 +60,7 @@ __all__ = [
     "Numbers",
     "Overview",
     "Padded",
+    "PaddedColumn",
     "Part",
     "Paths",
     "Ragged",

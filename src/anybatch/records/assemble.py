@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anybatch.errors import FeatureError
-from anybatch.records.columns import BytesColumn, Column, Offsets, RaggedColumn
+from anybatch.records.columns import BytesColumn, Column, Offsets, PaddedColumn, RaggedColumn
 from anybatch.records.dtypes import BYTES
 from anybatch.records.features import Bytes, Feature, Image, Numbers, Padded, Ragged, Raw, Sequence
 
@@ -34,15 +34,15 @@ def assemble(feature: Feature, rows: int, column: NativeColumn, *, name: str = "
             steps = int64s(offsets[0])
             return RaggedColumn(assemble(feature.feature, int(steps[-1]), (values, offsets[1:])), steps)
         case Padded():
-            starts = _starts_of_items(feature, int64s(offsets[0]), name)
-            return RaggedColumn(_items(feature.dtype, feature.shape, column), starts).to_padded(
-                feature.default
-            )
+            return _lists_to_pad(feature, column, name).as_array()
     raise TypeError(f"no column is made from {type(feature).__name__}")
 
 
 def assembler(feature: Feature, name: str) -> Assembler:
     """Return what makes columns of one feature, with all that is the same for every batch settled."""
+    if isinstance(feature, Padded):
+        # how long rows become is not known before it is known which of them make a batch
+        return lambda _rows, column: _lists_to_pad(feature, column, name)
     if not isinstance(feature, Numbers | Raw | Image):
         return lambda rows, column: assemble(feature, rows, column, name=name)
     dtype, shape = np.dtype(feature.dtype), feature.shape
@@ -54,6 +54,11 @@ def assembler(feature: Feature, name: str) -> Assembler:
 def int64s(buffer: Any) -> Offsets:
     """Return a native buffer of numbers, without copying."""
     return np.frombuffer(buffer, np.int64)
+
+
+def _lists_to_pad(feature: Padded, column: NativeColumn, name: str) -> PaddedColumn:
+    starts = _starts_of_items(feature, int64s(column[1][0]), name)
+    return PaddedColumn(_items(feature.dtype, feature.shape, column), starts, feature.default)
 
 
 def _items(dtype: str, shape: tuple[int, ...], column: NativeColumn) -> NDArray[Any] | BytesColumn:

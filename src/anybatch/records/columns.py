@@ -202,14 +202,49 @@ class RaggedColumn(_EndToEnd["Column"]):
 
     def take(self, rows: NDArray[np.int64]) -> Self:
         """Return a copy of some rows, in the order given."""
-        return type(self)(*_gathered(self._values, self._offsets, np.asarray(rows)))
+        return self._of(*_gathered(self._values, self._offsets, np.asarray(rows)))
 
     def _cut(self, start: int, stop: int) -> Self:
-        return type(self)(self._values, self._offsets[start : stop + 1])
+        return self._of(self._values, self._offsets[start : stop + 1])
+
+    def _of(self, values: "Column", offsets: Offsets) -> Self:
+        return type(self)(values, offsets)
 
     @staticmethod
     def _row(one: "RaggedColumn") -> Any:
         return one.values.to_list() if isinstance(one.values, BytesColumn) else one.values
+
+
+class PaddedColumn(RaggedColumn):
+    """Lists that become equally long as soon as it is known which of them make a batch.
+
+    >>> PaddedColumn(np.array([1, 2, 3]), np.array([0, 1, 3]), -1).as_array()
+    array([[ 1, -1],
+           [ 2,  3]])
+    """
+
+    __slots__ = ("padding",)
+
+    def __init__(self, values: "Column", offsets: Offsets, padding: Any) -> None:
+        super().__init__(values, offsets)
+        self.padding = padding
+
+    def __reduce__(self) -> Any:
+        return type(self), (self.values, self.offsets, self.padding)
+
+    def as_array(self) -> NDArray[Any]:
+        """Return the rows as long as the longest."""
+        return self.to_padded(self.padding)
+
+    @property
+    def array_bytes(self) -> int:
+        """What that takes."""
+        values, rows = self.values, len(self) * int(self.row_lengths.max(initial=0))
+        each = 8 * prod(values.shape) if isinstance(values, BytesColumn) else values[:1].nbytes
+        return rows * each
+
+    def _of(self, values: "Column", offsets: Offsets) -> Self:
+        return type(self)(values, offsets, self.padding)
 
 
 Column: TypeAlias = NDArray[Any] | BytesColumn | RaggedColumn

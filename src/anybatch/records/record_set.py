@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from anybatch._native import Batch, Index, Reader, Schema
 from anybatch.errors import CorruptRecord, Damage, NothingToRead
 from anybatch.records.assemble import Assembler, assemble, assembler
-from anybatch.records.columns import BytesColumn, Column
+from anybatch.records.columns import BytesColumn, Column, PaddedColumn
 from anybatch.records.dtypes import BYTES
 from anybatch.records.features import Bytes, Feature, native_fields
 from anybatch.records.index import Progress, bad_numbers, keep_index, load_indexes, load_or_build_all
@@ -83,7 +83,8 @@ class RecordSet:
 
     def in_file_order(self, batch_size: int) -> Iterator[Columns]:
         """Yield batches as the records lie. Shards without an index are walked, and have one afterwards."""
-        return (self.columns(batch) for batch in self.native_in_file_order(batch_size) if batch.rows)
+        batches = self.native_in_file_order(batch_size)
+        return (_padded(self.columns(batch)) for batch in batches if batch.rows)
 
     def native_in_file_order(
         self,
@@ -160,7 +161,7 @@ class RecordSet:
             yield batch
 
     def columns(self, batch: Batch) -> Columns:
-        """Return a native batch as columns, without copying."""
+        """Return a native batch as columns, without copying. Lists that will be padded are not padded yet."""
         rows, columns = batch.rows, batch.columns
         if self.features is None:
             return cast(BytesColumn, assemble(Bytes(), rows, columns[0]))
@@ -197,6 +198,12 @@ class RecordSet:
             raise NothingToRead(empty)
         for path in empty:
             _log.info("%s holds no records", path)
+
+
+def _padded(columns: Columns) -> Columns:
+    if isinstance(columns, BytesColumn):
+        return columns
+    return {name: one.as_array() if isinstance(one, PaddedColumn) else one for name, one in columns.items()}
 
 
 def _column_bytes(form: str, dtype: str, count: int) -> int:

@@ -10,11 +10,12 @@ from anybatch.errors import DoesNotFit
 from anybatch.records import Padded
 from anybatch.stream.chunk import Chunk, State, one_chunk
 from anybatch.stream.layout import named_leaves
+from anybatch.stream.lifted import every_stage
 from anybatch.stream.meters import Meter
 from anybatch.stream.order import Addressed, Source, addressed
 from anybatch.stream.run import Run
 from anybatch.stream.stage import HOLDING_WEIGHT, Operation
-from anybatch.stream.structure import KindsDiffer, innermost
+from anybatch.stream.structure import KindsDiffer, innermost, padded, padded_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Batch(Operation):
             if own_weight or len(parts) > 1:
                 _check_room(parts, meter)
             meter.elements += 1
-            batch = one_chunk(parts)
+            batch = _padded(one_chunk(parts), meter)
             if own_weight:
                 _check_types(batch, types)
             yield batch
@@ -57,10 +58,9 @@ class Batch(Operation):
 
     @property
     def _reads_padded(self) -> bool:
-        below = addressed(self.parent)
-        read = getattr(self.parent if below is None else below.source, "record_set", None)
-        features = () if read is None or read.features is None else read.features.values()
-        return any(isinstance(feature, Padded) for feature in features)
+        read = [getattr(stage, "record_set", None) for stage in every_stage(self.parent)]
+        features = [one.features.values() for one in read if one is not None and one.features is not None]
+        return any(isinstance(feature, Padded) for several in features for feature in several)
 
     def parts(self, run: Run, state: State, most: int) -> Iterator[Chunk]:
         """Yield batches part by part, none of more than `most` records."""
@@ -155,6 +155,15 @@ def _by_count(chunks: Iterator[Chunk], size: int) -> Iterator[list[Chunk]]:
     if parts:
         # the rest of a chunk begins anywhere in its memory
         yield parts if len(parts) > 1 else [parts[0].copied()]
+
+
+def _padded(batch: Chunk, meter: Meter) -> Chunk:
+    """Return a batch whose lists are as long as the feature says: as the longest. Both are there a moment."""
+    more = padded_bytes(batch.value)
+    if more and batch.nbytes + more > meter.bound_bytes:
+        raise DoesNotFit(meter.stage, batch.nbytes + more, meter.bound_bytes)
+    meter.peak_bytes = max(meter.peak_bytes, batch.nbytes + more if more else 0)
+    return batch.with_value(padded(batch.value))
 
 
 def _check_types(batch: Chunk, known: dict[str, Any]) -> None:

@@ -6,7 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from anybatch.records import Bytes, Feature, Image, Numbers, Ragged, Raw, RecordSet, Sequence, load_index
+from anybatch.records import (
+    Bytes,
+    Feature,
+    Image,
+    Numbers,
+    Padded,
+    Ragged,
+    Raw,
+    RecordSet,
+    Sequence,
+    load_index,
+)
 from anybatch.stream.batch import Batch
 from anybatch.stream.chunk import Chunk
 from anybatch.stream.layout import CannotStore, Dense, Layout, Lists, Strings, layout_of
@@ -26,6 +37,8 @@ def declared(stage: Stage) -> Structure:
         return None
     if isinstance(stage, Supervised):
         return _chosen(stage, declared(stage.parent))
+    if isinstance(stage, Batch):
+        return mapped(_padded_by_feature, declared(stage.parent))
     if isinstance(stage, Operation):
         return declared(stage.parent)
     if isinstance(stage, Several):
@@ -70,6 +83,10 @@ def _chosen(stage: Supervised, columns: Structure) -> Structure:
     return mapped(_padded, chosen) if stage.batched else chosen
 
 
+def _padded_by_feature(layout: Any) -> Any:
+    return _padded(layout) if isinstance(layout, Lists) and layout.padding is not None else layout
+
+
 def _padded(layout: Any) -> Any:
     if not isinstance(layout, Lists):
         return layout
@@ -93,14 +110,16 @@ def _of_feature(feature: Feature) -> Layout | None:
             return Strings(feature.shape, objects=False)
         case Ragged():
             return Lists(_of_values(feature.dtype))
+        case Padded():
+            return Lists(_of_values(feature.dtype, feature.shape), repr(feature.default))
         case Sequence():
             steps = _of_feature(feature.feature)
             return None if steps is None else Lists(steps)
     return None
 
 
-def _of_values(dtype: str) -> Layout:
-    return Strings((), objects=False) if dtype == BYTES else Dense(np.dtype(dtype), ())
+def _of_values(dtype: str, shape: tuple[int, ...] = ()) -> Layout:
+    return Strings(shape, objects=False) if dtype == BYTES else Dense(np.dtype(dtype), shape)
 
 
 def _of_arrays(arrays: Structure) -> Structure:

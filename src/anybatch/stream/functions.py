@@ -10,7 +10,7 @@ import numpy as np
 from anybatch.errors import UserFunctionFailed
 from anybatch.records import give_way
 from anybatch.stream.chunk import NUMBER_BITS, Chunk
-from anybatch.stream.structure import as_columns, records
+from anybatch.stream.structure import as_columns, padded, records
 
 
 def taking(function: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -46,7 +46,8 @@ def made_of_each(
 def made_of_all(stage: str, function: Callable[..., Any], chunk: Chunk, call: Callable[[Any], Any]) -> Any:
     """Return what calling a user's function makes of the columns of a chunk. A failure names the records."""
     try:
-        return call(as_columns(chunk.value))
+        # what is padded is an array to every function, as long as the longest that it is given
+        return call(padded(as_columns(chunk.value)))
     except Exception as cause:
         raise _failure(stage, function, chunk, cause) from cause
 

@@ -1,5 +1,6 @@
 """How columns of any kind lie in plain buffers of bytes, and how they are made of them again."""
 
+from ast import literal_eval
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anybatch.errors import AnybatchError
-from anybatch.records import BytesColumn, Column, RaggedColumn
+from anybatch.records import BytesColumn, Column, PaddedColumn, RaggedColumn
 from anybatch.stream.structure import Loose, Structure, as_columns, mapped
 
 Shape: TypeAlias = tuple[int, ...]
@@ -45,9 +46,13 @@ class Strings:
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """Lists of any length: a buffer of offsets, then what the values need."""
+    """Lists of any length: a buffer of offsets, then what the values need.
+
+    `padding`: they become equally long in a batch, by this; as text, because NaN is not equal to itself.
+    """
 
     values: "Layout"
+    padding: str | None = None
 
 
 Layout: TypeAlias = Dense | Strings | Lists
@@ -58,7 +63,8 @@ def layout_of(column: Any, name: str) -> Layout:
     if isinstance(column, BytesColumn):
         return Strings(tuple(column.shape), objects=False)
     if isinstance(column, RaggedColumn):
-        return Lists(layout_of(column.values, name))
+        padding = repr(column.padding) if isinstance(column, PaddedColumn) else None
+        return Lists(layout_of(column.values, name), padding)
     if not isinstance(column, np.ndarray) or not column.ndim:
         raise CannotStore(name, f"it is of type {type(column).__name__}; return arrays, bytes or numbers")
     if column.dtype.hasobject:
@@ -113,7 +119,10 @@ def column_in(layout: Layout, buffers: list[Memory], rows: int) -> Column:
             return BytesColumn(buffers[1], buffers[0].view(np.int64), layout.shape)
         case Lists():
             offsets = buffers[0].view(np.int64)
-            return RaggedColumn(column_in(layout.values, buffers[1:], int(offsets[-1])), offsets)
+            values = column_in(layout.values, buffers[1:], int(offsets[-1]))
+            if layout.padding is None:
+                return RaggedColumn(values, offsets)
+            return PaddedColumn(values, offsets, _padding_of(layout.padding))
 
 
 def as_it_came(column: Column, layout: Layout) -> Column:
@@ -153,8 +162,10 @@ def to_json(structure: Structure) -> Any:
             return {"dense": [_dtype_text(structure.dtype), list(structure.shape)]}
         case Strings():
             return {"strings": [list(structure.shape), structure.objects]}
-        case Lists():
+        case Lists(padding=None):
             return {"lists": to_json(structure.values)}
+        case Lists():
+            return {"padded": [structure.padding, to_json(structure.values)]}
     raise AssertionError("a structure of layouts has layouts for leaves")
 
 
@@ -174,6 +185,8 @@ def from_json(text: Any) -> Structure:
             return Strings(tuple(content[0]), bool(content[1]))
         case "lists":
             return Lists(from_json(content))
+        case "padded":
+            return Lists(from_json(content[1]), content[0])
     raise ValueError(f"{kind!r} is no layout")
 
 
@@ -210,6 +223,11 @@ def _strings(column: Any, name: str) -> BytesColumn:
     offsets = np.zeros(len(flat) + 1, np.int64)
     np.cumsum([len(one) for one in flat], out=offsets[1:])
     return BytesColumn(np.frombuffer(b"".join(flat), np.uint8), offsets, column.shape[1:])
+
+
+def _padding_of(text: str) -> Any:
+    # what Python writes for these is no literal
+    return float(text) if text in {"nan", "inf", "-inf"} else literal_eval(text)
 
 
 def _dtype_text(dtype: np.dtype[Any]) -> str:

@@ -11,6 +11,7 @@ from anybatch.errors import AnybatchError
 from anybatch.records import (
     BytesColumn,
     Column,
+    PaddedColumn,
     RaggedColumn,
     aligned_copy,
     aligned_empty,
@@ -54,6 +55,15 @@ class Loose(list[Any]):
 
 class ListRow(np.ndarray[Any, Any]):
     """One row of a ragged column: as long as others by chance, not by its nature."""
+
+
+class PaddedRow(ListRow):
+    """One row of a column that will be padded, and with what."""
+
+    padding: Any = None
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.padding = getattr(other, "padding", None)
 
 
 def mapped(change: Callable[..., Any], first: Structure, *others: Structure) -> Structure:
@@ -224,7 +234,29 @@ def end_to_end(columns: Sequence[Column], name: str = "") -> Column:
     offsets = _offsets_of(np.concatenate([np.diff(column.offsets) for column in columns]))
     if isinstance(first, BytesColumn):
         return BytesColumn(values, offsets, first.shape)  # type: ignore[arg-type]
-    return RaggedColumn(values, offsets)
+    return _lists(values, offsets, columns)
+
+
+def _lists(values: Column, offsets: Any, made_of: Sequence[Any]) -> RaggedColumn:
+    """Return lists that will be padded if all that they are made of would have been, and alike."""
+    paddings = [getattr(one, "padding", None) for one in made_of]
+    # by text: NaN is not equal to itself
+    if paddings[0] is None or len(set(map(repr, paddings))) > 1:
+        return RaggedColumn(values, offsets)
+    return PaddedColumn(values, offsets, paddings[0])
+
+
+def padded(columns: Structure) -> Structure:
+    """Return the columns of a batch with lists that are to be padded as long as the longest of them."""
+    # a mapping of the user's own kind stays what it is where there are none
+    if not any(isinstance(one, PaddedColumn) for one in leaves(columns)):
+        return columns
+    return mapped(lambda one: one.as_array() if isinstance(one, PaddedColumn) else one, columns)
+
+
+def padded_bytes(columns: Structure) -> int:
+    """Return how much that takes besides."""
+    return sum(one.array_bytes for one in leaves(columns) if isinstance(one, PaddedColumn))
 
 
 def dealt(columns: Sequence[Any], rows: Sequence[Any], places: Sequence[Any], name: str = "") -> Column:
@@ -305,9 +337,13 @@ def _as_lists(column: Any) -> RaggedColumn:
 
 def _marked(column: Column, at: int) -> Any:
     value = row(column, at)
-    if isinstance(column, RaggedColumn) and isinstance(value, np.ndarray):
+    if not isinstance(column, RaggedColumn) or not isinstance(value, np.ndarray):
+        return value
+    if not isinstance(column, PaddedColumn):
         return value.view(ListRow)
-    return value
+    marked = value.view(PaddedRow)
+    marked.padding = column.padding
+    return marked
 
 
 def _unmarked(value: Any) -> Any:
@@ -327,7 +363,7 @@ def _column_of(values: Sequence[Any], name: str) -> Column:
     if len({array.shape[1:] for array in arrays}) == 1 and all(array.ndim for array in arrays):
         flat = _aligned(np.concatenate, arrays, (sum(map(len, arrays)), *arrays[0].shape[1:]))
         rows = _strings(list(flat)) if flat.dtype == object else flat
-        return RaggedColumn(rows, _offsets_of(map(len, arrays)))
+        return _lists(rows, _offsets_of(map(len, arrays)), values)
     shapes = ", ".join(sorted({str(array.shape) for array in arrays})[:4])
     raise ValueError(f"records of a batch have the shapes {shapes}; only the first dimension may differ")
 

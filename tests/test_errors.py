@@ -14,6 +14,7 @@ CASES = {
     errors.NotRecords: ("a.txt", "the first 12 bytes are no header"),
     errors.ShardChanged: ("a.tfrecord", "it had 100 bytes and has 50"),
     errors.DoesNotFit: ("batch", 2**30, 2**20, 2**21),
+    errors.WindowDoesNotFit: ("shuffle", 2**30, 2**20, 2**21),
     errors.UserFunctionFailed: (
         "map",
         "scale",

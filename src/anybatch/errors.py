@@ -85,6 +85,9 @@ class ShardChanged(AnybatchError, OSError):
         return f"`{self.file}` changed while it was read: {self.problem}; start again once it stays as it is"
 
 
+_ROUNDED_OFF = 16
+
+
 class DoesNotFit(AnybatchError, MemoryError):
     """A stage needs more bytes than it may use: all of the limit, or its share of it."""
 
@@ -100,7 +103,10 @@ class DoesNotFit(AnybatchError, MemoryError):
     @property
     def enough(self) -> int:
         """The limit that would do, if shares stay as they are."""
-        return -(-self.needed * (self.limit or self.share) // self.share)
+        if not self.limit or self.limit == self.share:
+            return self.needed
+        # what is shared out is rounded down, by a byte at each of a few stages
+        return -(-(self.needed + _ROUNDED_OFF) * self.limit // max(1, self.share))
 
     def under(self, limit: int) -> "DoesNotFit":
         """Return the same, said of the whole limit."""

@@ -14,7 +14,7 @@ import pytest
 
 import anybatch as ab
 from anybatch import _native
-from anybatch.errors import DoesNotFit
+from anybatch.errors import CorruptRecord, DoesNotFit
 
 MIB = 1 << 20
 ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
@@ -202,21 +202,54 @@ def test_threads_hold_no_compressed_records_beyond_the_limit(tmp_path):
 
 
 def png(width, height):
+    return png_of(width, height, bytes((width * 3 + 1) * height))
+
+
+def png_of(width, height, pixels):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
     head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    rows = zlib.compress(bytes((width * 3 + 1) * height), 9)
+    rows = zlib.compress(pixels, 9)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
 
 
-def test_an_image_that_is_too_large_is_named_with_its_record(tmp_path):
+@pytest.mark.parametrize("on_corrupt", ["raise", "skip"])
+def test_an_image_that_is_too_large_is_no_damage_and_is_named_with_its_record(tmp_path, on_corrupt):
     path = tmp_path / "a.tfrecord"
     small, large = (
         framed(_native.encode_example([("image", "bytes", [file])])) for file in (png(8, 8), png(4000, 3000))
     )
     path.write_bytes(small + large)
-    stream = ab.read(path, {"image": ab.Image(8, 8)}).limit_memory("32MiB").batch(2)
+    stream = ab.read(path, {"image": ab.Image(8, 8)}, on_corrupt=on_corrupt)
     with pytest.raises(DoesNotFit) as failure:
-        list(stream)
+        list(stream.limit_memory("32MiB").batch(2))
     assert f"of the record at byte {len(small)} of {path}" in str(failure.value)
+    assert [len(batch["image"]) for batch in stream.limit_memory(failure.value.enough).batch(2)] == [2]
+    assert stream.corrupt == []
+
+
+UNREADABLE = {
+    "nothing": b"",
+    "no image": b"GIF89a",
+    "a JPEG that ends": b"\xff\xd8\xff\xe0\x00\x10JFIF",
+    "a PNG that ends": png(8, 8)[:40],
+    "more pixels than are read": png_of(100_000, 100_000, bytes(100)),
+    "more pixels than its bytes hold": png_of(7_000, 7_000, bytes(100)),
+}
+
+
+@pytest.mark.parametrize("limit", ["8MiB", "2GiB"])
+@pytest.mark.parametrize("what", UNREADABLE)
+def test_an_image_that_nobody_could_decode_is_damage_under_any_limit(tmp_path, what, limit):
+    files = [png(8, 8), UNREADABLE[what], png(8, 8)]
+    shard = [{"image": file, "n": number} for number, file in enumerate(files)]
+    (path,) = ab.write(tmp_path / "a.tfrecord", shard)
+    features = {"image": ab.Image(8, 8), "n": ab.Numbers("int64")}
+    stream = ab.read(path, features, on_corrupt="skip").limit_memory(limit)
+    assert [int(record["n"]) for record in stream] == [0, 2]
+    ((file, *_, reason),) = stream.corrupt
+    assert str(file) == str(path)
+    assert 'feature "image" is no readable image' in reason
+    with pytest.raises(CorruptRecord, match="no readable image"):
+        list(ab.read(path, features).limit_memory(limit))

@@ -118,7 +118,10 @@ class Image(Feature):
     sharper. On photographs of 512 pixels made 224, that is 1.1 on average and 9 at the 99th percentile;
     tolerances of 2.5 and 9 are tested. (Leaving out TensorFlow's `antialias` makes 3.6 and 33.)
 
-    A file that cannot be decoded is a damaged record: `on_corrupt` says what becomes of it.
+    A file that cannot be decoded is a damaged record: `on_corrupt` says what becomes of it. So is one that
+    claims more than 64 Mi pixels, or more than its bytes could hold. A sound image that the stream's limit
+    leaves no room for is not damaged: it is refused under `on_corrupt="skip"` too, with the limit that would
+    do, because which records come must not depend on how much memory there is.
 
     >>> Image(224, 224)
     Image(height=224, width=224)

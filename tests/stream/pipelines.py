@@ -123,6 +123,11 @@ def _sharded(draw: st.DrawFn, stream: Stream) -> Stream:
     return stream.shard(count, draw(st.integers(0, count - 1)))
 
 
+def _in_windows(draw: st.DrawFn, stream: Stream) -> Stream:
+    window = draw(st.sampled_from([1, 100, 2000]))
+    return stream if stream._stage.batched else stream.shuffle(seed=draw(seeds), window=window)
+
+
 CHANGES = [
     lambda _, stream: stream.map(doubled),
     lambda _, stream: stream.map(doubled, batched=True),
@@ -136,6 +141,7 @@ CHANGES = [
     lambda draw, stream: stream.prefetch(draw(st.sampled_from([None, 1, 3]))),
     lambda draw, stream: stream.epoch(draw(st.integers(0, 3))),
     _sharded,
+    _in_windows,
 ]
 
 

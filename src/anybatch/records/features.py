@@ -229,7 +229,11 @@ class Sequence(Feature):
 
 @dataclass(frozen=True, slots=True, init=False, repr=False, eq=False)
 class Padded(Feature):
-    """Lists of any length, made as long as the longest of the batch: tf.io's FixedLenSequenceFeature."""
+    """Lists of any length, made as long as the longest of the batch: tf.io's FixedLenSequenceFeature.
+
+    A record alone keeps its own length, as in `parse_single_example`; functions that take columns of some
+    records before `batch` get an array as long as the longest of those.
+    """
 
     dtype: str
     shape: Shape = ()

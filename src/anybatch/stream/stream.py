@@ -93,9 +93,10 @@ class Stream:
         """Return every record exactly once, in an order that depends on the seed and the epoch alone.
 
         `buffer_size` is taken so that tf.data chains can be pasted, and not needed. `window="256MiB"`: blocks
-        of neighbours in random order, 64 of them shuffled together; for compressed shards, behind `filter`,
-        and where random reads are dear. `reshuffle_each_iteration=False`: every epoch has the order of epoch
-        0, so that what `take` takes and `skip` leaves are apart in all of them.
+        of neighbours in random order, 64 of them shuffled together, where random reads are dear; of
+        compressed shards and behind `filter`, records of a window that is held within the limit.
+        `reshuffle_each_iteration=False`: every epoch has the order of epoch 0, so that what `take` takes and
+        `skip` leaves are apart in all of them.
         """
         number = 0 if seed is None else seed_number(seed)
         # None is what tf.data calls its default, which is to shuffle anew

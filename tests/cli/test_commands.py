@@ -57,6 +57,15 @@ def test_every_command_explains_itself_with_an_example(anybatch, command):
     assert run.code == 0
     assert f"Example:  anybatch {command}" in run.out
     assert "--json" in run.out
+    assert "<bool>" not in run.out
+
+
+def test_paragraphs_of_the_help_fill_the_terminal(anybatch):
+    # the line breaks of a docstring would leave half-empty lines between full ones
+    help_lines = anybatch("run", "--help").out.splitlines()
+    first = next(number for number, line in enumerate(help_lines) if "Each death" in line)
+    paragraph = [line.strip() for line in help_lines[first : first + 4]]
+    assert min(map(len, paragraph)) > 60, paragraph
 
 
 def test_the_version_is_printed(anybatch):

@@ -86,7 +86,64 @@ def test_a_link_to_nowhere_is_one_line(anybatch, command, tmp_path):
 def test_a_file_that_is_no_tfrecord_is_one_line(anybatch, command, tmp_path):
     text = tmp_path / "notes.txt"
     text.write_text("these are words\nand nothing but words")
-    assert "text" in failed(anybatch, command, text, tmp_path)
+    line = failed(anybatch, command, text, tmp_path)
+    assert "text" in line
+    assert line.endswith("; a narrower glob leaves it out")
+
+
+@every_command
+def test_a_missing_file_is_named_once(anybatch, command, tmp_path):
+    missing = str(tmp_path / "missing.tfrecord")
+    assert failed(anybatch, command, missing, tmp_path).count(missing) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "way_out"),
+    [
+        (["lint", "missing.py"], "check the path"),
+        (["run", "missing.py"], "check the path"),
+        (["lint", "/"], "name a file"),
+        (["doctor", "FILE", "--html", "/no/such/folder/page.html"], "check the path"),
+    ],
+)
+def test_what_the_system_refuses_comes_with_a_way_out(anybatch, arguments, way_out, good):
+    run = anybatch(*(good if word == "FILE" else word for word in arguments))
+    assert run.code == 2
+    assert run.complaint.endswith(f"; {way_out}")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["verify", "--json"],
+        ["verify", "FILE", "--json", "--nonsense"],
+        ["doctor", "FILE", "--batch-size", "many", "--json"],
+        ["reshard", "FILE", "--to", "new", "--json"],
+        ["nonsense", "--json"],
+        ["--nonsense", "--json"],
+    ],
+)
+def test_wrong_arguments_are_a_document_too(anybatch, arguments, good):
+    run = anybatch(*(good if word == "FILE" else word for word in arguments))
+    assert run.code == 2
+    assert run.json["error"]
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+@pytest.mark.parametrize("command", ["inspect", "lint"])
+def test_output_that_has_no_room_is_one_line(command, options, good):
+    named = good if command == "inspect" else __file__
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "anybatch", command, named, *options],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert run.returncode == 2
+    (line,) = run.stderr.splitlines()
+    assert "no room" in line
 
 
 def test_for_verify_a_file_that_is_no_tfrecord_is_something_it_found(anybatch, tmp_path):
@@ -155,7 +212,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(command, compression, tmp_pa
     run = small_disk(command, file, options)
     assert run.returncode == 2, run.stderr
     (line,) = run.stderr.splitlines()
-    assert line.startswith("anybatch: no room for the new files")
+    assert line.startswith("anybatch: no room for what is written")
 
 
 @pytest.fixture

@@ -1,8 +1,9 @@
 """The command line: `anybatch COMMAND …`. What a command needs is imported when it runs."""
 
 import sys
+from collections.abc import Callable
 from io import TextIOWrapper
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,29 +24,38 @@ from anybatch.cli import (
     verify,
 )
 from anybatch.cli.arguments import SCRIPT_CONTEXT
+from anybatch.cli.explaining import PlainCommand, PlainGroup, unwrapped
 from anybatch.cli.failures import INTERRUPTED
 from anybatch.cli.signals import clean_up_when_told_to_end
 
 __all__ = ["app", "main"]
 
 app = typer.Typer(
+    cls=PlainGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("inspect", epilog=inspect.EXAMPLE)(inspect.inspect)
-app.command("index", epilog=index.EXAMPLE)(index.index)
-app.command("verify", epilog=verify.EXAMPLE)(verify.verify)
-app.command("repair", epilog=repair.EXAMPLE)(repair.repair)
-app.command("reshard", epilog=reshard.EXAMPLE)(reshard.reshard)
-app.command("doctor", epilog=doctor.EXAMPLE)(doctor.doctor)
-app.command("lint", epilog=lint.EXAMPLE)(lint.lint)
-app.command("sweep", epilog=sweep.EXAMPLE)(sweep.sweep)
-app.command("demo", epilog=demo.EXAMPLE)(demo.demo)
-app.command("bench", epilog=bench.EXAMPLE)(bench.bench)
-app.command("plan", epilog=plan.EXAMPLE)(plan.plan)
-app.command("run", epilog=run.EXAMPLE, context_settings=SCRIPT_CONTEXT)(run.run)
-app.command("launch", epilog=launch.EXAMPLE, context_settings=SCRIPT_CONTEXT)(launch.launch)
+
+
+def _add(command: Callable[..., None], example: str, **settings: Any) -> None:
+    name = command.__name__
+    app.command(name, cls=PlainCommand, help=unwrapped(command), epilog=example, **settings)(command)
+
+
+_add(inspect.inspect, inspect.EXAMPLE)
+_add(index.index, index.EXAMPLE)
+_add(verify.verify, verify.EXAMPLE)
+_add(repair.repair, repair.EXAMPLE)
+_add(reshard.reshard, reshard.EXAMPLE)
+_add(doctor.doctor, doctor.EXAMPLE)
+_add(lint.lint, lint.EXAMPLE)
+_add(sweep.sweep, sweep.EXAMPLE)
+_add(demo.demo, demo.EXAMPLE)
+_add(bench.bench, bench.EXAMPLE)
+_add(plan.plan, plan.EXAMPLE)
+_add(run.run, run.EXAMPLE, context_settings=SCRIPT_CONTEXT)
+_add(launch.launch, launch.EXAMPLE, context_settings=SCRIPT_CONTEXT)
 
 
 def _print_version(wanted: bool) -> None:

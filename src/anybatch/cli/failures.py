@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -15,6 +16,14 @@ from anybatch.errors import AnybatchError, CorruptRecord, NotRecords, WillNotOve
 FINE, WRONG, COULD_NOT, INTERRUPTED = 0, 1, 2, 130
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_WAYS_OUT = {
+    errno.ENOENT: "check the path",
+    errno.EACCES: "`ls -l` shows who may use it",
+    errno.EPERM: "`ls -l` shows who may use it",
+    errno.EISDIR: "name a file",
+    errno.ENOTDIR: "name a folder, or one that can be made",
+    errno.EROFS: "name a place that can be written",
+}
 
 Given = ParamSpec("Given")
 
@@ -26,6 +35,8 @@ def reported(command: Callable[Given, int]) -> Callable[Given, None]:
     def run(*args: Given.args, **kwargs: Given.kwargs) -> None:
         try:
             code = command(*args, **kwargs)
+            # what cannot be printed is known here, and not when the interpreter ends
+            sys.stdout.flush()
         except KeyboardInterrupt:
             complain("interrupted; nothing was left half-written")
             code = INTERRUPTED
@@ -36,11 +47,19 @@ def reported(command: Callable[Given, int]) -> Callable[Given, None]:
             text = explained(error)
             complain(text)
             if kwargs.get("as_json"):
-                print(json.dumps({"error": text}))
+                _print_document(text)
             code = COULD_NOT
         raise typer.Exit(code)
 
     return run
+
+
+def _print_document(text: str) -> None:
+    try:
+        print(json.dumps({"error": text}), flush=True)
+    except OSError:
+        # nobody can be told there: what is left would be tried again, and told as a traceback, at the end
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - open until the process ends
 
 
 def complain(text: str) -> None:
@@ -78,6 +97,7 @@ def _unforeseen(error: Exception) -> str:
 def _of_the_system(error: OSError) -> str:
     what = error.strerror or str(error)
     if error.errno in _FULL:
-        ways = "nothing was left behind, free some space or name another --to"
-        return f"no room for the new files: {what}; {ways}"
-    return f"`{error.filename}`: {what}" if error.filename else what
+        ways = "nothing was left behind, free some space or write elsewhere"
+        return f"no room for what is written: {what}; {ways}"
+    told = f"`{error.filename}`: {what}" if error.filename else what
+    return f"{told}; {_WAYS_OUT[error.errno]}" if error.errno in _WAYS_OUT else told

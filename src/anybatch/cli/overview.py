@@ -56,7 +56,10 @@ def damage_document(damage: "Damage") -> dict[str, object]:
 def show_failed(overview: "Overview") -> None:
     """Print a line for every file that could not be examined."""
     for shard in overview.failed:
-        complain(f"`{shard.file}`: {shard.problem}")
+        named = f"`{shard.file}`"
+        problem = shard.problem or ""
+        way_out = "" if shard.unreadable else "; a narrower glob leaves it out"
+        complain((problem if named in problem else f"{named}: {problem}") + way_out)
 
 
 def show_ledger(damaged: "tuple[Damage, ...]") -> None:

@@ -1,4 +1,13 @@
+import fcntl
 import gzip
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -227,6 +236,34 @@ def test_names_with_brackets_are_printed_as_they_are(anybatch, tmp_path):
     file = tmp_path / "[red]a[1].tfrecord"
     file.write_bytes(flipped(stream_of(RECORDS), 20))
     assert "[red]a[1].tfrecord" in anybatch("verify", file).out
+
+
+@pytest.mark.parametrize("columns", [40, 80])
+def test_on_a_narrow_terminal_only_the_longest_column_is_folded(examples, columns):
+    lines = on_a_terminal(columns, "inspect", *examples)
+    (header,) = (line for line in lines if line.startswith("file "))
+    assert header.split() == ["file", "records", "size", "compression", "checked", "damaged"]
+    assert sum("every record" in line for line in lines) == 2
+    assert sum("█" in line for line in lines) == 1
+
+
+def on_a_terminal(columns, *arguments):
+    """Return the lines that a command prints on a terminal of so many columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+    environment = {**os.environ, "TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
+    environment.pop("COLUMNS", None)
+    command = [sys.executable, "-m", "anybatch", *map(str, arguments)]
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=environment) as run:
+        os.close(theirs)
+        printed = b""
+        # the end of a terminal is an error
+        with suppress(OSError):
+            while piece := os.read(ours, 4096):
+                printed += piece
+    os.close(ours)
+    assert run.returncode == 0
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", printed.decode()).splitlines()
 
 
 def test_a_long_ledger_is_cut_for_people_and_whole_for_programs(anybatch, tmp_path):

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 40
 _BAR_CHARACTERS = 40
+_BESIDE_A_BAR = 34
+_BETWEEN = "   "
+_NARROWEST_COLUMN = 12
 
 
 def print_json(document: dict[str, object]) -> None:
@@ -18,12 +21,12 @@ def print_json(document: dict[str, object]) -> None:
     print(json.dumps(document, indent=2, allow_nan=False))
 
 
-def console() -> "Console":
+def console(at_least: int = 0) -> "Console":
     """Return where reports go. In a pipe lines are as long as they need to be."""
     from rich.console import Console
 
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 10_000
-    return Console(width=width, highlight=False, markup=False, emoji=False, soft_wrap=False)
+    return Console(width=max(width, at_least), highlight=False, markup=False, emoji=False, soft_wrap=False)
 
 
 def print_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -40,12 +43,19 @@ def print_table(title: str, headers: Sequence[str], rows: Sequence[Sequence[obje
         title_style="bold",
         header_style="bold",
     )
+    texts = [[shown(value) for value in row] for row in rows[:MOST_ROWS]]
+    widths = [max(map(len, column)) for column in zip(headers, *texts, strict=True)]
+    longest = widths.index(max(widths))
     for number, header in enumerate(headers):
         right = bool(rows) and isinstance(rows[0][number], int)
-        table.add_column(header, justify="right" if right else "left", overflow="fold", no_wrap=right)
-    for row in rows[:MOST_ROWS]:
-        table.add_row(*map(shown, row))
-    console().print(table)
+        table.add_column(
+            header, justify="right" if right else "left", overflow="fold", no_wrap=number != longest
+        )
+    for row in texts:
+        table.add_row(*row)
+    # one column gives way where the terminal is narrow; if that is not enough, the terminal breaks lines
+    narrowest = sum(widths) - max(widths) + len(_BETWEEN) * (len(widths) - 1) + _NARROWEST_COLUMN
+    console(at_least=narrowest).print(table)
     if len(rows) > MOST_ROWS:
         say(f"… and {len(rows) - MOST_ROWS:,} more; --json lists all")
 
@@ -74,8 +84,15 @@ def bar(part: int, largest: int, *, plain: bool = False) -> str:
     >>> bar(1, 2, plain=True), bar(1, 10**9, plain=True), bar(0, 5)
     ('####################', '#', '')
     """
-    length = -(-part * _BAR_CHARACTERS // max(1, largest))
+    length = -(-part * _bar_characters() // max(1, largest))
     return ("#" if plain else "█") * length
+
+
+def _bar_characters() -> int:
+    """Return how long a bar may be and still stand in one line with what it belongs to."""
+    if not sys.stdout.isatty():
+        return _BAR_CHARACTERS
+    return min(_BAR_CHARACTERS, max(8, shutil.get_terminal_size().columns - _BESIDE_A_BAR))
 
 
 def plain_text() -> bool:

@@ -123,6 +123,40 @@ class TestColumnsByName:
                 list(one.as_supervised("x"))
 
 
+@pytest.mark.parametrize("operation", ["map", "random_map", "filter"])
+@pytest.mark.parametrize("function", [3, None, "f"])
+def test_what_is_no_function_is_refused_where_it_is_passed(operation, function):
+    sentence = f"{operation} takes a function; got a value of type {type(function).__name__}"
+    with pytest.raises(TypeError, match=f"^{sentence}$"):
+        getattr(STREAM, operation)(function)
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        STREAM.map(lambda record: None),
+        STREAM.map(lambda record: None).batch(2),
+        STREAM.map(lambda columns: None, batched=True).batch(2),
+        STREAM.batch(2).map(lambda batch: None),
+        STREAM.random_map(lambda record, rng: None).batch(2),
+        STREAM.random_map(lambda columns, seeds: None, batched=True).batch(2),
+    ],
+)
+def test_a_forgotten_return_is_told(stream):
+    with pytest.raises(UserFunctionFailed, match="it returned None; return what becomes of the record"):
+        next(iter(stream))
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_a_list_of_different_things_is_told_to_be_a_tuple(named):
+    def several(record):
+        made = [np.zeros(3), 1]
+        return {"both": made} if named else made
+
+    with pytest.raises(ValueError, match=r"a list that a function returned .* a tuple or a mapping"):
+        next(iter(STREAM.map(several).batch(2)))
+
+
 class TestAFunctionOfColumns:
     def test_returns_as_many_rows_as_it_was_given(self):
         with pytest.raises(
@@ -134,7 +168,7 @@ class TestAFunctionOfColumns:
         with pytest.raises(UserFunctionFailed, match="equally many rows; these have 9, 10"):
             list(STREAM.map(lambda columns: {"n": columns["n"][1:], "x": columns["x"]}, batched=True))
 
-    @pytest.mark.parametrize("made", [3, None, [1, 2], "text"])
+    @pytest.mark.parametrize("made", [3, [1, 2], "text"])
     def test_returns_columns(self, made):
         with pytest.raises(UserFunctionFailed, match=r"a column is an array with rows|equally many rows"):
             list(STREAM.map(lambda _: made, batched=True))

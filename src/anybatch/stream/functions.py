@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -11,6 +11,13 @@ from anybatch.errors import UserFunctionFailed
 from anybatch.records import give_way
 from anybatch.stream.chunk import NUMBER_BITS, Chunk
 from anybatch.stream.structure import as_columns, padded, records
+
+
+def called(function: Any, stage: str) -> Callable[..., Any]:
+    """Return what can be called; else say so where it is passed, not where it is first used."""
+    if callable(function):
+        return cast(Callable[..., Any], function)
+    raise TypeError(f"{stage} takes a function; got a value of type {type(function).__name__}")
 
 
 def taking(function: Callable[..., Any]) -> Callable[[Any], Any]:

@@ -36,7 +36,7 @@ class Map(Mapped):
     columnwise: bool
 
     def change(self, chunk: Chunk) -> Chunk:
-        call = taking(self.function)
+        call = _returned(taking(self.function))
         if not (chunk.whole or self.columnwise):
             return chunk.with_value(Loose(made_of_each("map", self.function, chunk, call)))
         made = made_of_all("map", self.function, chunk, lambda columns: _checked(call(columns), chunk))
@@ -56,24 +56,35 @@ class RandomMap(Mapped):
 
     def change(self, chunk: Chunk) -> Chunk:
         seeds = seeds_of(self.seed, chunk.epoch, chunk.numbers)
+        call = _returned(self.function)
         if not (chunk.whole or self.columnwise):
             each = map(generator, seeds)
-            made = made_of_each(
-                "random_map", self.function, chunk, lambda one: self.function(one, next(each))
-            )
+            made = made_of_each("random_map", self.function, chunk, lambda one: call(one, next(each)))
             return chunk.with_value(Loose(made))
         random = seeds if self.columnwise else generator(np.bitwise_xor.reduce(seeds))
         made = made_of_all(
             "random_map",
             self.function,
             chunk,
-            lambda columns: _checked(self.function(columns, random), chunk),
+            lambda columns: _checked(call(columns, random), chunk),
         )
         return chunk.with_value(made)
 
     def described(self) -> str:
         batched = ", batched=True" * self.columnwise
         return f"random_map({_name(self.function)}, seed={self.seed}{batched})"
+
+
+def _returned(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, with an error where it returns nothing: a `return` was forgotten."""
+
+    def call(*given: Any) -> Any:
+        made = function(*given)
+        if made is None:
+            raise ValueError("it returned None; return what becomes of the record, or leave it out by filter")
+        return made
+
+    return call
 
 
 def _checked(value: Any, chunk: Chunk) -> Any:

@@ -10,6 +10,7 @@ from anybatch.stream.cache import Cache, cache_path
 from anybatch.stream.epoch import Epoch
 from anybatch.stream.explain import explained, measured
 from anybatch.stream.filter import Filter
+from anybatch.stream.functions import called
 from anybatch.stream.identity import identity_of as identity_of_stage
 from anybatch.stream.iterator import StreamIterator
 from anybatch.stream.limits import LimitMemory, Prefetch
@@ -121,7 +122,7 @@ class Stream:
 
         `batched=True`: of columns of as many records as the engine likes, each record on its own.
         """
-        return Stream(Map(self._stage, fn, batched))
+        return Stream(Map(self._stage, called(fn, "map"), batched))
 
     def random_map(self, fn: Callable[[Any, Any], Any], *, seed: int = 0, batched: bool = False) -> "Stream":
         """Return `fn(record, rng)`; with `batched`, `fn(columns, seeds)`, one seed per record.
@@ -129,12 +130,12 @@ class Stream:
         The randomness depends on seed, epoch and record alone: it survives threads, workers and restarts. Two
         of them with one seed draw the same numbers for a record: give each its own.
         """
-        return Stream(RandomMap(self._stage, fn, seed_number(seed), batched))
+        return Stream(RandomMap(self._stage, called(fn, "random_map"), seed_number(seed), batched))
 
     @also_called(predicate="fn")
     def filter(self, fn: Callable[[Any], Any], *, name: str | None = None) -> "Stream":
         """Return the elements for which `fn` is true."""
-        return Stream(Filter(self._stage, fn))
+        return Stream(Filter(self._stage, called(fn, "filter")))
 
     @also_called(count="n")
     def take(self, n: int, *, name: str | None = None) -> "Stream":

@@ -155,7 +155,7 @@ def bytes_of(value: Structure) -> int:
 def _leaf_bytes(leaf: Any) -> int:
     if isinstance(leaf, bytes | str):
         return len(leaf)
-    return leaf.nbytes if isinstance(leaf, BytesColumn | RaggedColumn) else np.asarray(leaf).nbytes
+    return leaf.nbytes if isinstance(leaf, BytesColumn | RaggedColumn) else _as_array(leaf).nbytes
 
 
 def row_count(columns: Structure) -> int:
@@ -356,7 +356,7 @@ def _column_of(values: Sequence[Any], name: str) -> Column:
         return RaggedColumn(end_to_end(values, name), _offsets_of(map(len, values)))
     if isinstance(first, bytes | str):
         return _strings([value.encode() if isinstance(value, str) else value for value in values])
-    arrays = _of_one_type([np.asarray(value) for value in values], name)
+    arrays = _of_one_type([_as_array(value) for value in values], name)
     lists = any(isinstance(value, ListRow) for value in values)
     if len({array.shape for array in arrays}) == 1 and not lists:
         return _stacked(arrays)
@@ -366,6 +366,16 @@ def _column_of(values: Sequence[Any], name: str) -> Column:
         return _lists(rows, _offsets_of(map(len, arrays)), values)
     shapes = ", ".join(sorted({str(array.shape) for array in arrays})[:4])
     raise ValueError(f"records of a batch have the shapes {shapes}; only the first dimension may differ")
+
+
+def _as_array(value: Any) -> NDArray[Any]:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise ValueError(
+            f"a {type(value).__name__} that a function returned has parts that make no array; "
+            "a tuple or a mapping keeps its parts apart"
+        ) from None
 
 
 def _of_one_type(arrays: list[Any], name: str) -> list[Any]:

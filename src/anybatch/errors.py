@@ -159,9 +159,11 @@ class NothingToRead(AnybatchError, ValueError):
         self.files = tuple(files)
 
     def __str__(self) -> str:
-        first = f", `{self.files[0]}` first" if self.files else ""
+        if len(self.files) == 1:
+            return f"`{self.files[0]}` holds 0 records; check that its writer was closed, or name other files"
+        first = f", `{self.files[0]}` first," if self.files else ""
         return (
-            f"{len(self.files):,} files{first}, hold 0 records; "
+            f"{len(self.files):,} files{first} hold 0 records; "
             "check that their writer was closed, or name other files"
         )
 

@@ -299,3 +299,17 @@ def test_a_place_far_out_stands_for_its_class(tmp_path):
     plan, places = pictures(), np.eye(40)
     plan = plan.changed(lambda _, one: {"x": one["x"], "label": places[one["label"] * 4]})
     assert not above_note(diagnosed(plan, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("flips", "told"),
+    [(1, "1 stretch of the data is damaged"), (2, "2 stretches of the data are damaged")],
+)
+def test_what_is_counted_is_told_in_its_number(tmp_path, flips, told):
+    (file,) = ab.write(tmp_path / "a.tfrecord", [{"x": [float(n)] * 50} for n in range(100)])
+    content = bytearray(Path(file).read_bytes())
+    for number in range(flips):
+        content[5_000 * (number + 1)] ^= 4
+    Path(file).write_bytes(content)
+    (finding,) = of_code(diagnose(file), "AB101")
+    assert finding.what.startswith(told)

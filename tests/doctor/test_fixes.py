@@ -105,6 +105,16 @@ def test_the_proposed_number_cures(tmp_path, name, pattern, argument):
     assert not remaining(paths, finding.code, **{**plan.asked, argument: number})
 
 
+@pytest.mark.parametrize("compression", [None, "GZIP"])
+def test_the_proposed_shuffle_can_be_read(tmp_path, compression):
+    records = [{"label": n // 100, "time": n} for n in range(1_000)]
+    paths = ab.write(tmp_path / "a.tfrecord", records, compression=compression)
+    found = {one.code: one.fix for one in diagnose(paths, shuffle_buffer=10, memory=64).findings}
+    for code in ("AB301", "AB302", "AB303", "AB406"):
+        (proposed,) = re.findall(r"ab\.read\(paths\)\.shuffle\([^)]*\)", found[code])
+        assert sum(1 for _ in eval(proposed, {"ab": ab, "paths": paths})) == 1_000
+
+
 QUOTED = "it's; touch PWNED; echo '"
 
 

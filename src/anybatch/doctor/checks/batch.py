@@ -131,8 +131,14 @@ def buffer_too_large(facts: Facts, asked: Asked) -> Iterator[Finding]:
         ERROR,
         "the shuffle buffer does not fit into memory",
         f"{asked.shuffle_buffer:,} records are {size(held, up=True)} of {size(asked.memory_bytes)}",
-        "data = ab.read(paths).shuffle(seed=7)  # exact, in constant memory, without a buffer",
+        f"data = {shuffled_read(facts)}  # in constant memory, without a buffer",
     )
+
+
+def shuffled_read(facts: Facts) -> str:
+    """Return what reads these records shuffled: compressed shards have no places to jump to."""
+    window = ', window="256MiB"' if facts.compressed else ""
+    return f"ab.read(paths).shuffle(seed=7{window})"
 
 
 def steps_mismatch(facts: Facts, asked: Asked) -> Iterator[Finding]:

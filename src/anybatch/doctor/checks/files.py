@@ -29,7 +29,8 @@ def damaged(facts: Facts, _: Asked) -> Iterator[Finding]:
         yield Finding(
             "AB101",
             ERROR,
-            f"{len(stretches):,} stretches of the data are damaged and cannot be read",
+            f"{_several(len(stretches), 'stretch of the data is', 'stretches of the data are')} damaged "
+            "and cannot be read",
             f"the first is {length:,} bytes at byte {offset:,} of `{file}`: {reason}; "
             f"{len({one[0] for one in stretches}):,} of {len(facts.shards):,} files concerned",
             f'{repair}\n# or while reading: ab.read(paths, on_corrupt="skip", max_corrupt=0.001)',
@@ -39,10 +40,15 @@ def damaged(facts: Facts, _: Asked) -> Iterator[Finding]:
         yield Finding(
             "AB102",
             ERROR,
-            f"{len(cut):,} files end in the middle of a record: their writing or copying was cut off",
+            f"{_several(len(cut), 'file ends', 'files end')} in the middle of a record: "
+            "writing or copying was cut off",
             f"`{file}` has {length:,} bytes of a record at byte {offset:,} and ends there",
             f"{repair}\n# then compare the sizes with the originals and copy again what is short",
         )
+
+
+def _several(count: int, one: str, more: str) -> str:
+    return f"{count:,} {one if count == 1 else more}"
 
 
 def _is_cut(shard: ShardFacts) -> bool:

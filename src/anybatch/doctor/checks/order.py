@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from anybatch.doctor.checks.batch import batch_instead
+from anybatch.doctor.checks.batch import batch_instead, shuffled_read
 from anybatch.doctor.findings import Finding, Severity
 from anybatch.doctor.measure import Asked, Facts
 from anybatch.doctor.measure.sample import TIME
@@ -37,7 +37,7 @@ def clustered(facts: Facts, asked: Asked) -> Iterator[Finding]:
         f"{mix.excess:.1f} times as much; the smallest shuffle buffer that repairs it has {needed:,} of "
         f"{facts.records:,} records, {size(int(needed * facts.mean_bytes))}",
         f"anybatch reshard {facts.paths} --to shuffled --shards {max(1, len(facts.good))} --shuffle\n"
-        f"# or while reading, in constant memory: ab.read(paths).shuffle(seed=7).batch({batch})",
+        f"# or while reading, in constant memory: {shuffled_read(facts)}.batch({batch})",
     )
 
 
@@ -69,13 +69,14 @@ def buffer_too_small(facts: Facts, asked: Asked) -> Iterator[Finding]:
     if not mix.is_off:
         return
     needed = smallest_buffer(label, batch, facts.records)
+    exactly = "without a buffer" if facts.compressed else "exactly"
     yield Finding(
         "AB302",
         Severity.WARNING,
         f"a shuffle buffer of {asked.shuffle_buffer:,} does not undo the order of these records",
         f"the mix of batches of {batch:,} still varies {mix.excess:.1f} times as much as among random draws; "
         f"{needed:,} records would do, {size(int(needed * facts.mean_bytes))}",
-        f".shuffle({needed})\n# or exactly: ab.read(paths).shuffle(seed=7).batch({batch})",
+        f".shuffle({needed})\n# or {exactly}: {shuffled_read(facts)}.batch({batch})",
     )
 
 
@@ -92,7 +93,7 @@ def by_time(facts: Facts, _: Asked) -> Iterator[Finding]:
             Severity.NOTE,
             f"the records are in the order of `{name}`",
             f"{told}, over {facts.sample.records:,} records",
-            "# split by time for validation, and shuffle what is trained on: ab.read(paths).shuffle(seed=7)",
+            f"# split by time for validation, and shuffle what is trained on: {shuffled_read(facts)}",
         )
 
 

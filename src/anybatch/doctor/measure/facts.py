@@ -200,6 +200,11 @@ class Facts:
         return tuple(shard for shard in self.shards if not shard.report.problem)
 
     @property
+    def compressed(self) -> bool:
+        """Whether there are shards that can be read from their beginning only."""
+        return any(shard.report.compression for shard in self.good)
+
+    @property
     def records(self) -> int:
         """How many records can be read."""
         return sum(shard.report.records for shard in self.shards)

@@ -30,7 +30,8 @@ def section(name: str, command: Any) -> Iterator[str]:
     yield f"{paragraphs(command.help)}\n"
     yield "| | |\n|---|---|"
     for parameter in command.params:
-        named, told = (text.replace("|", "\\|") for text in parameter.get_help_record(context))
+        # in a code span of a table a bar cannot be written at all
+        named, told = (text.replace("|", " or ") for text in parameter.get_help_record(context))
         yield f"| `{named}` | {told.replace('[', '*').replace(']', '*')} |"
     if command.epilog:
         yield f"\n```text\n{command.epilog.removeprefix('Example:').strip()}\n```\n"

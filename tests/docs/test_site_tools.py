@@ -29,6 +29,7 @@ def test_every_command_and_every_option_is_in_the_reference():
         assert f"## {command.name}\n" in text
     assert "`--json`" in text
     assert "`--to DIR`" in text
+    assert "`--engine <local or ray>`" in text
 
 
 def test_a_recording_shows_every_line_and_takes_no_input_for_markup():

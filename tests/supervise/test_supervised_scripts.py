@@ -264,6 +264,9 @@ def test_the_report_tells_every_attempt(tmp_path):
     assert page.count("<polyline") == 3
     assert "a &lt;tensor&gt;" in page
     assert "parts of at most 16 samples" in page
+    # dark where the reader's screen is, and no wider than a phone
+    assert "prefers-color-scheme: dark" in page
+    assert 'name="viewport"' in page
 
 
 def test_a_report_that_cannot_be_written_does_not_change_how_the_script_ended(tmp_path):

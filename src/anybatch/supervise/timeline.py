@@ -122,24 +122,32 @@ def _row(chapter: Chapter, start_seconds: float) -> str:
 
 _PAGE = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>anybatch run: {title}</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
 <style>
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; color: #222 }}
-svg {{ width: 100%; height: auto }} svg text {{ font-size: 12px; fill: #666 }}
-.grid {{ stroke: #e5e5e5 }} .limit {{ stroke: #c0392b; stroke-dasharray: 6 4 }}
-.held {{ fill: none; stroke: #2471a3; stroke-width: 1.5 }}
-.end {{ stroke: #c0392b; stroke-width: 2 }} .fine {{ stroke: #1e8449; stroke-width: 2 }}
+:root {{ color-scheme: light dark; --ink: #222; --paper: #fff; --faint: #666; --line: #e5e5e5;
+--held: #2471a3; --bad: #c0392b; --good: #1e8449 }}
+@media (prefers-color-scheme: dark) {{ :root {{ --ink: #e6e6e6; --paper: #17181b; --faint: #a0a0a0;
+--line: #33363b; --held: #5dade2; --bad: #ff8a80; --good: #58d68d }} }}
+body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
+color: var(--ink); background: var(--paper) }}
+h1 {{ overflow-wrap: anywhere }} .wide {{ overflow-x: auto }}
+svg {{ width: 100%; min-width: 30rem; height: auto }} svg text {{ font-size: 12px; fill: var(--faint) }}
+.grid {{ stroke: var(--line) }} .limit {{ stroke: var(--bad); stroke-dasharray: 6 4 }}
+.held {{ fill: none; stroke: var(--held); stroke-width: 1.5 }}
+.end {{ stroke: var(--bad); stroke-width: 2 }} .fine {{ stroke: var(--good); stroke-width: 2 }}
 table {{ border-collapse: collapse; width: 100% }} td, th {{ text-align: left; vertical-align: top;
-padding: .3rem .6rem .3rem 0; border-bottom: 1px solid #e5e5e5 }}
+padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line) }}
 </style>
 <h1>{title}</h1>
 <p><b>{outcome}</b>. {summary}.</p>
-<svg viewBox="0 0 {width} {height}" role="img" aria-label="memory held over time">
+<div class="wide"><svg viewBox="0 0 {width} {height}" role="img" aria-label="memory held over time">
 {picture}
-</svg>
+</svg></div>
 <p>Blue: what the script and its children hold. Dashed: the limit. Red: an attempt ended; green: finished.</p>
-<table><tr><th>attempt</th><th>began at</th><th>lasted</th><th>part</th><th>step</th><th>peak</th>
+<div class="wide"><table>
+<tr><th>attempt</th><th>began at</th><th>lasted</th><th>part</th><th>step</th><th>peak</th>
 <th>how it ended</th><th>then</th></tr>
 {rows}
-</table>
+</table></div>
 </html>
 """

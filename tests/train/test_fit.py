@@ -1,5 +1,6 @@
 """`fit` behaves as Keras' own, counted in whole batches, whatever the data is."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -378,3 +379,27 @@ def test_a_model_that_was_never_compiled_predicts() -> None:
     rows = np.ones((5, 3), "float32")
     predicted = ab.predict(made, ab.from_arrays(rows).batch(2), verbose=0)
     np.testing.assert_allclose(predicted, made.predict(rows, verbose=0), rtol=1e-6)
+
+
+@pytest.mark.parametrize("use", [ab.fit, ab.evaluate, ab.predict])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [(None, "there is no data: x is None"), ("train/*.tfrecord", "ab.read(path, features)")],
+)
+def test_data_that_is_no_data_is_one_clear_sentence(use: Any, given: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(said)):
+        use(model(), given)
+
+
+@pytest.mark.parametrize("use", [ab.fit, ab.evaluate, ab.predict])
+def test_columns_that_nobody_has_told_apart_are_noted(use: Any) -> None:
+    with pytest.raises(ValueError) as failure:  # noqa: PT011 - what Keras says is its own
+        use(model(), ab.from_arrays({"x": X, "y": Y}).batch(BATCH), verbose=0)
+    assert "the stream yields the columns x, y by name" in failure.value.__notes__[0]
+    assert ".as_supervised('x', 'y')" in failure.value.__notes__[0]
+
+
+def test_an_error_of_ours_needs_no_note() -> None:
+    with pytest.raises(ValueError, match="micro_batch_size=0") as failure:
+        ab.fit(model(), ab.from_arrays({"x": X, "y": Y}).batch(BATCH), micro_batch_size=0)
+    assert not getattr(failure.value, "__notes__", [])

@@ -1,5 +1,6 @@
 """`fit`, `evaluate` and `predict`: Keras' own, with batches split so that they fit."""
 
+import os
 from typing import Any
 
 from anybatch.stream import Stream
@@ -8,6 +9,7 @@ from anybatch.train.company import Alone, company_of
 from anybatch.train.epochs import Epochs
 from anybatch.train.gauge import Gauge
 from anybatch.train.inputs import Source, StreamSource
+from anybatch.train.naming import naming_columns
 from anybatch.train.plan import first_plan, memories_of, spare_bytes
 from anybatch.train.plan_forward import check_batches, rows_at_once
 from anybatch.train.routes import planned
@@ -17,6 +19,7 @@ DEFAULT_BATCH_SIZE = 32
 """Keras' own."""
 
 
+@naming_columns
 def fit(
     model: Any,
     x: Any = None,
@@ -185,6 +188,7 @@ def _unless_batched(x: Any, batch_size: int | None) -> int | None:
     )
 
 
+@naming_columns
 def evaluate(
     model: Any,
     x: Any = None,
@@ -221,6 +225,7 @@ def evaluate(
     return logs if return_dict else backend.flat(model, logs)
 
 
+@naming_columns
 def predict(
     model: Any,
     x: Any,
@@ -264,6 +269,10 @@ def opened(
     class_weight: Any = None,
 ) -> Source:
     """Return the batches of whatever a user passes as data."""
+    if x is None:
+        raise ValueError("there is no data: x is None; pass arrays, a stream or a tf.data.Dataset")
+    if isinstance(x, str | os.PathLike):
+        raise ValueError(f"x is the path `{os.fspath(x)}`; ab.read(path, features) makes a stream of it")
     if not isinstance(x, Stream):
         return backend.source(  # type: ignore[no-any-return]
             x,

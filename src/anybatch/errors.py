@@ -141,14 +141,23 @@ class UserFunctionFailed(AnybatchError, RuntimeError):
 
 
 class NoFiles(AnybatchError, FileNotFoundError):
-    """A path or glob that matches nothing."""
+    """A path or glob that matches nothing, or a list that names nothing."""
+
+    NONE_NAMED = "an empty list"
 
     def __init__(self, pattern: str) -> None:
         super().__init__(pattern)
         self.pattern = pattern
 
     def __str__(self) -> str:
-        return f"0 files match `{self.pattern}`; check the path, or quote the glob if a shell expanded it"
+        if self.pattern == self.NONE_NAMED:
+            return "the list of files is empty; check the folder or the glob that it was made of"
+        found = f"0 files match `{self.pattern}`"
+        if "://" in self.pattern:
+            return f"{found}: files are read from disks alone; copy them here, or mount them as a folder"
+        if self.pattern.startswith("~"):
+            return f"{found}; only shells know `~`, Path(…).expanduser() makes a path of it"
+        return f"{found}; check the path, or quote the glob if a shell expanded it"
 
 
 class NothingToRead(AnybatchError, ValueError):
@@ -214,6 +223,21 @@ class WillNotOverwrite(AnybatchError, FileExistsError):
 
     def __str__(self) -> str:
         return f"`{self.file}` exists; overwrite=True replaces it"
+
+
+class WouldBeReadTwice(AnybatchError, FileExistsError):
+    """A shard beside which new ones would hold the same records again for whoever reads the folder."""
+
+    def __init__(self, file: str, what: str) -> None:
+        super().__init__(file, what)
+        self.file = file
+        self.what = what
+
+    def __str__(self) -> str:
+        return (
+            f"`{self.file}` {self.what}, and a glob would read it together with the new ones; "
+            "write into another folder, or remove it first"
+        )
 
 
 class BadFeature(AnybatchError, ValueError):

@@ -195,6 +195,22 @@ def test_repairing_into_the_folder_of_the_shards_changes_nothing(anybatch, good,
     assert (left_behind(tmp_path), Path(good).read_bytes()) == (["good.tfrecord"], before)
 
 
+@pytest.mark.parametrize("engine", [[], ["--engine", "local"]])
+@pytest.mark.parametrize("name", [[], ["--name", "other"]])
+def test_resharding_into_the_folder_of_the_shards_would_double_them(anybatch, engine, name, good, tmp_path):
+    run = anybatch("reshard", good, "--to", tmp_path, "--shards", 2, *name, *engine)
+    assert run.code == 2
+    assert "holds these records already" in run.complaint
+    assert left_behind(tmp_path) == ["good.tfrecord"]
+
+
+def test_resharding_into_another_number_would_double_what_is_there(anybatch, good, tmp_path):
+    assert anybatch("reshard", good, "--to", tmp_path / "new", "--shards", 2).code == 0
+    run = anybatch("reshard", good, "--to", tmp_path / "new", "--shards", 3)
+    assert run.code == 2
+    assert "is of another set of shards of this name" in run.complaint
+
+
 @pytest.mark.parametrize("command", ["repair", "reshard"])
 def test_a_file_in_place_of_the_folder_is_one_line(anybatch, command, good, tmp_path):
     taken = tmp_path / "taken"

@@ -1,6 +1,7 @@
 """What we write is what TensorFlow writes, and a data set appears whole or not at all."""
 
 import errno
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 import anybatch as ab
-from anybatch.errors import BadFeature, NothingToRead, WillNotOverwrite
+from anybatch.errors import BadFeature, NothingToRead, WillNotOverwrite, WouldBeReadTwice
 from anybatch.records.write import encode
 from tests.records.contents import Contents, as_written, example
 from tests.records.laws import law
@@ -382,3 +383,14 @@ def test_a_full_disk_leaves_nothing_behind(limit_bytes, known_length, tmp_path):
         ended = subprocess.run(command, capture_output=True, text=True, check=True)
         assert ended.stdout == f"{errno.EFBIG}\n"
         assert left_behind(tmp_path) == []
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize(("first", "second"), [(2, 3), (1, 2), (2, 1)])
+def test_records_are_not_written_beside_another_set_of_their_name(first, second, overwrite, tmp_path):
+    path = tmp_path / "a.tfrecord"
+    files = ab.write(path, [{"x": 1}] * 6, shards=first)
+    with pytest.raises(WouldBeReadTwice, match=f"^`{re.escape(files[0])}` is of another set of shards"):
+        ab.write(path, [{"x": 1}] * 6, shards=second, overwrite=overwrite)
+    assert left_behind(tmp_path) == [Path(file).name for file in files]
+    ab.write(tmp_path / "a-2.tfrecord", [{"x": 1}], shards=second)

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anybatch._native import Writer, encode_example
-from anybatch.errors import BadFeature, FolderInTheWay
+from anybatch.errors import BadFeature, FolderInTheWay, WouldBeReadTwice
 from anybatch.records.columns import BytesColumn, RaggedColumn
 from anybatch.records.record_set import RecordSet
 from anybatch.records.shards import Shard, named_compression
 from anybatch.records.whole_files import WholeFiles, refuse_existing
 
 _TEXT = (bytes, bytearray, memoryview, str)
+_NUMBERED = re.compile(r"-\d{5}-of-\d{5}$")
 _SUFFIX = re.compile(r"(\.tfrecords?)?(\.gz|\.zlib)?$", re.IGNORECASE)
 
 
@@ -52,6 +53,7 @@ def write(
     _refuse_folders(files)
     if not overwrite:
         refuse_existing(files)
+    refuse_other_sets(files)
     encoded = _all_encoded(records, os.fspath(path))
     with ExitStack() as stack:
         whole = stack.enter_context(WholeFiles(overwrite=overwrite))
@@ -78,6 +80,28 @@ def shard_names(path: str, shards: int) -> list[str]:
     )
     stem = path[: suffix.start()] if suffix else path
     return [f"{stem}-{number:05d}-of-{shards:05d}{ending}" for number in range(shards)]
+
+
+def refuse_other_sets(files: list[str]) -> None:
+    """Raise `WouldBeReadTwice` where shards of the same name but of another number lie already."""
+    folder = Path(files[0]).parent
+    ours = {Path(file).name for file in files}
+    name = _name_of_set(Path(files[0]).name)
+    if not folder.is_dir():
+        return
+    for other in sorted(folder.iterdir()):
+        if other.name not in ours and _name_of_set(other.name) == name:
+            raise WouldBeReadTwice(str(other), "is of another set of shards of this name")
+
+
+def _name_of_set(file: str) -> tuple[str, str]:
+    """Return what all shards of a set are called, however many there are, and how they end.
+
+    >>> _name_of_set("a-00003-of-00004.tfrecord"), _name_of_set("a-7.tfrecord.gz")
+    (('a', '.tfrecord'), ('a-7', '.tfrecord.gz'))
+    """
+    ending = cast(re.Match[str], _SUFFIX.search(file)).group()
+    return _NUMBERED.sub("", file.removesuffix(ending)), ending or ".tfrecord"
 
 
 def even_counts(records: int, shards: int) -> list[int]:

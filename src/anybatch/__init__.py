@@ -1,5 +1,6 @@
 """Train at the batch size you want, in the memory you have."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that `import anybatch` costs next to nothing."""
     if name not in _HOMES:
-        raise AttributeError(f"module 'anybatch' has no attribute {name!r}")
+        # with both, Python proposes the name that was meant
+        raise AttributeError(
+            f"module 'anybatch' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        )
     value = getattr(import_module(f"anybatch.{_HOMES[name]}"), name)
     globals()[name] = value
     return value

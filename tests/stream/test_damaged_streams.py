@@ -1,10 +1,13 @@
 """A damaged record is left out, always the same one; it is named, and shifts no other."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import anybatch as ab
-from anybatch.errors import CorruptRecord, TooManyCorrupt
+from anybatch.errors import CorruptRecord, NotRecords, TooManyCorrupt
 from anybatch.stream.iterator import StreamIterator
 from anybatch.stream.run import Run
 from tests.shard_files import OVERHEAD, PACK, flipped, starts_of, stream_of
@@ -193,3 +196,21 @@ def test_no_thread_is_left_behind_damage_while_the_exception_is_kept(damaged):
         flat(damaged(40_000, {3}).shuffle(seed=1).batch(2))
     check_no_thread_is_left()
     assert kept.value.__traceback__ is not None
+
+
+@pytest.mark.parametrize("change", [lambda stream: stream, lambda stream: stream.shuffle(seed=1).batch(2)])
+@pytest.mark.parametrize("content", [b"a,b\r\n1,2\r\n" * 50, bytes(5_000), b"abc"])
+def test_a_file_that_is_no_shard_is_not_called_damaged(content, change, tmp_path):
+    file = tmp_path / "notes.csv"
+    file.write_bytes(content)
+    with pytest.raises(NotRecords, match=f"^`{re.escape(str(file))}` holds no TFRecords"):
+        next(iter(change(ab.read(file, {"x": ab.Numbers()}))))
+
+
+def test_a_shard_whose_first_record_is_damaged_is(tmp_path):
+    (file,) = ab.write(tmp_path / "a.tfrecord", [{"x": [float(n)] * 9} for n in range(20)])
+    content = bytearray(Path(file).read_bytes())
+    content[20] ^= 1
+    Path(file).write_bytes(content)
+    with pytest.raises(CorruptRecord, match="is damaged at byte 0"):
+        next(iter(ab.read(file, bytes)))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import anybatch as ab
-from anybatch.errors import UserFunctionFailed
+from anybatch.errors import NoFiles, UserFunctionFailed
+from anybatch.stream.elsewhere import INSTEAD
 from tests.stream.pipelines import doubled, from_files, from_memory, noisy, not_a_third
 
 STREAM = from_memory(10)
@@ -121,6 +122,37 @@ class TestColumnsByName:
                 ValueError, match=r"^as_supervised takes columns by name, and these have none"
             ):
                 list(one.as_supervised("x"))
+
+
+@pytest.mark.parametrize(
+    ("paths", "told"),
+    [
+        ([], "the list of files is empty"),
+        (iter(()), "the list of files is empty"),
+        ("gs://bucket/train.tfrecord", "copy them here, or mount them as a folder"),
+        ("s3://bucket/*.tfrecord", "copy them here, or mount them as a folder"),
+        ("~/no-such-folder/*.tfrecord", "expanduser() makes a path of it"),
+    ],
+)
+def test_files_that_cannot_be_found_come_with_their_own_way_out(paths, told):
+    with pytest.raises(NoFiles, match=re.escape(told)):
+        ab.read(paths)
+
+
+@pytest.mark.parametrize("name", INSTEAD)
+def test_a_word_of_tf_data_that_is_not_here_says_what_is(name):
+    assert not hasattr(STREAM, name)
+    with pytest.raises(AttributeError, match=re.escape(f"here it is {INSTEAD[name]}")):
+        getattr(STREAM, name)
+
+
+def test_a_word_that_nobody_has_is_told_as_usual():
+    with pytest.raises(AttributeError, match=r"^'Stream' object has no attribute 'nonsense'$"):
+        STREAM.nonsense  # noqa: B018
+    with pytest.raises(AttributeError) as failure:
+        ab.Number  # noqa: B018
+    # by these two Python proposes `Numbers`
+    assert (failure.value.name, failure.value.obj) == ("Number", ab)
 
 
 @pytest.mark.parametrize("operation", ["map", "random_map", "filter"])

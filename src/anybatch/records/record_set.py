@@ -16,7 +16,14 @@ from anybatch.records.assemble import Assembler, assemble, assembler
 from anybatch.records.columns import BytesColumn, Column, PaddedColumn
 from anybatch.records.dtypes import BYTES
 from anybatch.records.features import Bytes, Feature, native_fields
-from anybatch.records.index import Progress, bad_numbers, keep_index, load_indexes, load_or_build_all
+from anybatch.records.index import (
+    Progress,
+    bad_numbers,
+    build_index,
+    keep_index,
+    load_indexes,
+    load_or_build_all,
+)
 from anybatch.records.ledger import Ledger
 from anybatch.records.reading import Bounds, Reading
 from anybatch.records.shards import Shard
@@ -152,13 +159,27 @@ class RecordSet:
 
     def _noted(self, reading: Reading, records: int | None = None) -> Iterator[Batch]:
         """Yield the batches, with damage noted and, once all are numbered, judged. One may have no rows."""
-        for batch in reading.batches():
+        for batch in self._batches(reading):
             if batch.damaged:
                 met = ((self.shards[shard].path, at, size, why) for shard, at, size, why in batch.damaged)
                 self.ledger.add(met)
                 if records is not None:
                     self.ledger.judge(records)
             yield batch
+
+    def _batches(self, reading: Reading) -> Iterator[Batch]:
+        try:
+            yield from reading.batches()
+        except CorruptRecord as error:
+            if error.offset == 0:
+                self._refuse_strangers(error.file)
+            raise
+
+    def _refuse_strangers(self, file: str) -> None:
+        """Raise `NotRecords` for a file that is no shard at all: it is not damaged, it was never meant."""
+        for shard in self.shards:
+            if shard.path == file:
+                build_index(shard)
 
     def columns(self, batch: Batch) -> Columns:
         """Return a native batch as columns, without copying. Lists that will be padded are not padded yet."""

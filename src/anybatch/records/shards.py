@@ -34,7 +34,7 @@ def find_files(paths: Paths) -> list[str]:
     """Return the files that are meant, at least one."""
     several = [paths] if isinstance(paths, str | bytes | os.PathLike) else _listed(paths)
     if not several:
-        raise NoFiles("an empty list")
+        raise NoFiles(NoFiles.NONE_NAMED)
     return [file for path in several for file in _matching(_text(path))]
 
 

@@ -2,11 +2,12 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anybatch.errors import Damage
 from anybatch.stream.batch import Batch
 from anybatch.stream.cache import Cache, cache_path
+from anybatch.stream.elsewhere import way_out
 from anybatch.stream.epoch import Epoch
 from anybatch.stream.explain import explained, measured
 from anybatch.stream.filter import Filter
@@ -76,6 +77,12 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"Stream: {_written(self._stage)}"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            told = f"'Stream' object has no attribute {name!r}{way_out(name)}"
+            raise AttributeError(told, name=name, obj=self)
 
     @property
     def corrupt(self) -> list[Damage]:

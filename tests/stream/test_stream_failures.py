@@ -318,6 +318,12 @@ def test_a_stream_pickles_as_a_description(stream):
         iter(again).set_state(state)
 
 
+@pytest.mark.parametrize("stream", PICKLED.values(), ids=PICKLED)
+def test_an_iterator_says_what_to_pickle_instead(stream):
+    with pytest.raises(TypeError, match=r"pickle the stream, and get_state\(\)"):
+        pickle.dumps(iter(stream))
+
+
 FORKED = """
 import multiprocessing, sys
 import anybatch as ab

@@ -53,6 +53,9 @@ class Resumable:
     def _open(self, state: State) -> Iterator[Chunk]:
         return self._stage.open(self._run, state)
 
+    def __reduce__(self) -> Any:
+        raise TypeError("an iterator is not pickled; pickle the stream, and get_state() for the place in it")
+
     def _check_process(self) -> None:
         if self._process != os.getpid():
             raise ForeignIterator
@@ -109,7 +112,10 @@ class Resumable:
     def _check(self, state: Any) -> None:
         _check_form(state)
         if state["stream"] != fingerprint(self._stage):
-            raise ValueError("the state was taken from another stream: other operations, or in another order")
+            raise ValueError(
+                "the state was taken from another stream: other operations, other arguments (a seed, a batch "
+                "size), or another order; make the stream as it was"
+            )
         check_place(self._stage, state["at"])
         self._check_data(state)
 

@@ -11,7 +11,6 @@ DAMAGE = ("a.tfrecord", 120, 16, "data CRC")
 CASES = {
     errors.CorruptRecord: DAMAGE,
     errors.FeatureError: ("label", "a.tfrecord", 120, "has 3 values; 1 were asked for"),
-    errors.WouldBeReadTwice: ("a-00000-of-00002.tfrecord", "is of another set of shards of this name"),
     errors.NotRecords: ("a.txt", "the first 12 bytes are no header"),
     errors.ShardChanged: ("a.tfrecord", "it had 100 bytes and has 50"),
     errors.DoesNotFit: ("batch", 2**30, 2**20, 2**21),

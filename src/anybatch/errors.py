@@ -225,21 +225,6 @@ class WillNotOverwrite(AnybatchError, FileExistsError):
         return f"`{self.file}` exists; overwrite=True replaces it"
 
 
-class WouldBeReadTwice(AnybatchError, FileExistsError):
-    """A shard beside which new ones would hold the same records again for whoever reads the folder."""
-
-    def __init__(self, file: str, what: str) -> None:
-        super().__init__(file, what)
-        self.file = file
-        self.what = what
-
-    def __str__(self) -> str:
-        return (
-            f"`{self.file}` {self.what}, and a glob would read it together with the new ones; "
-            "write into another folder, or remove it first"
-        )
-
-
 class BadFeature(AnybatchError, ValueError):
     """A feature that no record could satisfy, named by its column or, before it has one, its kind.
 

@@ -12,7 +12,8 @@ import tensorflow as tf
 from hypothesis import strategies as st
 
 import anybatch as ab
-from anybatch.errors import BadFeature, NothingToRead, WillNotOverwrite, WouldBeReadTwice
+from anybatch.errors import AnybatchWarning, BadFeature, NothingToRead, WillNotOverwrite
+from anybatch.records.reshard import reshard
 from anybatch.records.write import encode
 from tests.records.contents import Contents, as_written, example
 from tests.records.laws import law
@@ -385,12 +386,17 @@ def test_a_full_disk_leaves_nothing_behind(limit_bytes, known_length, tmp_path):
         assert left_behind(tmp_path) == []
 
 
-@pytest.mark.parametrize("overwrite", [False, True])
-@pytest.mark.parametrize(("first", "second"), [(2, 3), (1, 2), (2, 1)])
-def test_records_are_not_written_beside_another_set_of_their_name(first, second, overwrite, tmp_path):
+@pytest.mark.parametrize(("first", "second"), [(2, 3), (1, 2)])
+def test_records_beside_another_set_of_their_name_are_written_and_that_is_said(first, second, tmp_path):
     path = tmp_path / "a.tfrecord"
     files = ab.write(path, [{"x": 1}] * 6, shards=first)
-    with pytest.raises(WouldBeReadTwice, match=f"^`{re.escape(files[0])}` is of another set of shards"):
-        ab.write(path, [{"x": 1}] * 6, shards=second, overwrite=overwrite)
-    assert left_behind(tmp_path) == [Path(file).name for file in files]
+    with pytest.warns(AnybatchWarning, match=f"^`{re.escape(files[0])}` is of another set of shards"):
+        more = ab.write(path, [{"x": 1}] * 6, shards=second)
+    assert left_behind(tmp_path) == sorted(Path(file).name for file in [*files, *more])
     ab.write(tmp_path / "a-2.tfrecord", [{"x": 1}], shards=second)
+
+
+def test_records_dealt_beside_themselves_are_said_to_be_there_twice(tmp_path):
+    ab.write(tmp_path / "a.tfrecord", [{"x": 1}] * 6)
+    with pytest.warns(AnybatchWarning, match=r"a.tfrecord` holds these records already"):
+        reshard([tmp_path / "a.tfrecord"], tmp_path, 2)

@@ -1,6 +1,7 @@
 """The command line: `anybatch COMMAND …`. What a command needs is imported when it runs."""
 
 import sys
+import warnings
 from collections.abc import Callable
 from io import TextIOWrapper
 from typing import Annotated, Any
@@ -25,7 +26,7 @@ from anybatch.cli import (
 )
 from anybatch.cli.arguments import SCRIPT_CONTEXT
 from anybatch.cli.explaining import PlainCommand, PlainGroup, unwrapped
-from anybatch.cli.failures import INTERRUPTED
+from anybatch.cli.failures import INTERRUPTED, warned
 from anybatch.cli.signals import clean_up_when_told_to_end
 
 __all__ = ["app", "main"]
@@ -79,6 +80,7 @@ def _anybatch(
 def main() -> None:
     """Run a command and end the process with its exit code."""
     clean_up_when_told_to_end()
+    warnings.showwarning = warned(warnings.showwarning)
     for stream in (sys.stdout, sys.stderr):
         # a file's name can be any bytes, and a terminal can know ASCII alone
         if isinstance(stream, TextIOWrapper):

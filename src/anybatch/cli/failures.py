@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable
 from functools import wraps
 from traceback import walk_tb
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 import typer
 
-from anybatch.errors import AnybatchError, CorruptRecord, NotRecords, WillNotOverwrite
+from anybatch.errors import AnybatchError, AnybatchWarning, CorruptRecord, NotRecords, WillNotOverwrite
 
 FINE, WRONG, COULD_NOT, INTERRUPTED = 0, 1, 2, 130
 
@@ -60,6 +60,18 @@ def _print_document(text: str) -> None:
     except OSError:
         # nobody can be told there: what is left would be tried again, and told as a traceback, at the end
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123 - open until the process ends
+
+
+def warned(others: Callable[..., None]) -> Callable[..., None]:
+    """Return what shows warnings: ours in one line without a place in the code, those of others as before."""
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, AnybatchWarning):
+            complain(str(message))
+        else:
+            others(message, category, *place, **more)
+
+    return show
 
 
 def complain(text: str) -> None:

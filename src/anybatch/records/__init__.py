@@ -22,7 +22,7 @@ from anybatch.records.overview import Overview, ShardReport
 from anybatch.records.reading import Bounds
 from anybatch.records.record_set import Columns, RecordSet
 from anybatch.records.repair import Repaired, repair, repair_shard, target_names
-from anybatch.records.reshard import Resharded, check_arguments, new_names, refuse_mixing, reshard
+from anybatch.records.reshard import Resharded, check_arguments, new_names, reshard, warn_of_mixing
 from anybatch.records.reshard_parts import (
     Dealing,
     Part,
@@ -100,7 +100,6 @@ __all__ = [
     "on_threads",
     "parts_of",
     "refuse_existing",
-    "refuse_mixing",
     "repair",
     "repair_shard",
     "reshard",
@@ -115,6 +114,7 @@ __all__ = [
     "unpacked_facts",
     "usable_cores",
     "verify",
+    "warn_of_mixing",
     "work_until",
     "write",
     "write_part",

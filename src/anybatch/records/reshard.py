@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from anybatch._native import Batch, Index, Writer
-from anybatch.errors import CorruptRecord, Damage, NothingToRead, ShardChanged, WouldBeReadTwice
+from anybatch.errors import CorruptRecord, Damage, NothingToRead, ShardChanged
 from anybatch.records.deal import Dealer, WrongCount
 from anybatch.records.index import Progress, build_index, keep_index, load_index, load_or_build
 from anybatch.records.reading import Bounds
@@ -17,7 +17,14 @@ from anybatch.records.shards import Paths, Shard, find_shards, named_compression
 from anybatch.records.sizes import Sizes, sizes_of
 from anybatch.records.threads import on_threads, usable_cores
 from anybatch.records.whole_files import WholeFiles, refuse_existing
-from anybatch.records.write import even_counts, finish_all, refuse_other_sets, shard_names, shard_writers
+from anybatch.records.write import (
+    even_counts,
+    finish_all,
+    shard_names,
+    shard_writers,
+    warn_of_other_sets,
+    warn_of_reading_twice,
+)
 
 # what the batches that are under way hold together on average, and may hold at the very worst
 _USUAL_BYTES = 64 << 20
@@ -63,7 +70,7 @@ def reshard(
     sources, packed = find_shards(paths), named_compression(compression)
     files = new_names([shard.path for shard in sources], Path(to), shards, packed, name)
     refuse_existing(files)
-    refuse_mixing([shard.path for shard in sources], files)
+    warn_of_mixing([shard.path for shard in sources], files)
     indexes = _indexed(sources, on_corrupt, progress)
     sizes = sizes_of(indexes)
     if not sizes.records:
@@ -98,13 +105,14 @@ def new_names(sources: Iterable[str], to: Path, shards: int, compression: str, n
     return shard_names(str(to / (name if _ENDING.search(name) else name + _ENDINGS[compression])), shards)
 
 
-def refuse_mixing(sources: Iterable[str], files: list[str]) -> None:
-    """Raise `WouldBeReadTwice` where new shards would lie beside those they are made of, or another set."""
+def warn_of_mixing(sources: Iterable[str], files: list[str]) -> None:
+    """Say where new shards come to lie beside those they are made of, or beside another set."""
     to = Path(files[0]).parent.resolve()
-    for source in sources:
-        if Path(source).parent.resolve() == to:
-            raise WouldBeReadTwice(source, "holds these records already")
-    refuse_other_sets(files)
+    beside = next((one for one in sources if Path(one).parent.resolve() == to), None)
+    if beside is None:
+        warn_of_other_sets(files)
+    else:
+        warn_of_reading_twice(beside, "holds these records already")
 
 
 def batch_records(sizes: Sizes, under_way: int) -> int:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anybatch._native import Writer, encode_example
-from anybatch.errors import BadFeature, FolderInTheWay, WouldBeReadTwice
+from anybatch.errors import AnybatchWarning, BadFeature, FolderInTheWay
 from anybatch.records.columns import BytesColumn, RaggedColumn
 from anybatch.records.record_set import RecordSet
 from anybatch.records.shards import Shard, named_compression
@@ -53,7 +54,9 @@ def write(
     _refuse_folders(files)
     if not overwrite:
         refuse_existing(files)
-    refuse_other_sets(files)
+    if shards > 1:
+        # whoever writes file by file names them, and a look into the folder for each would take long
+        warn_of_other_sets(files)
     encoded = _all_encoded(records, os.fspath(path))
     with ExitStack() as stack:
         whole = stack.enter_context(WholeFiles(overwrite=overwrite))
@@ -82,16 +85,24 @@ def shard_names(path: str, shards: int) -> list[str]:
     return [f"{stem}-{number:05d}-of-{shards:05d}{ending}" for number in range(shards)]
 
 
-def refuse_other_sets(files: list[str]) -> None:
-    """Raise `WouldBeReadTwice` where shards of the same name but of another number lie already."""
+def warn_of_other_sets(files: list[str]) -> None:
+    """Say where shards of the same name but of another number lie already."""
     folder = Path(files[0]).parent
     ours = {Path(file).name for file in files}
     name = _name_of_set(Path(files[0]).name)
-    if not folder.is_dir():
-        return
-    for other in sorted(folder.iterdir()):
+    others = sorted(folder.iterdir()) if folder.is_dir() else []
+    for other in others:
         if other.name not in ours and _name_of_set(other.name) == name:
-            raise WouldBeReadTwice(str(other), "is of another set of shards of this name")
+            warn_of_reading_twice(str(other), "is of another set of shards of this name")
+            return
+
+
+def warn_of_reading_twice(file: str, what: str) -> None:
+    """Say that a file lies where whoever reads the folder reads its records together with the new ones."""
+    text = (
+        f"`{file}` {what}, and a glob reads it together with the new ones; remove it, or use another folder"
+    )
+    warnings.warn(text, AnybatchWarning, stacklevel=4)
 
 
 def _name_of_set(file: str) -> tuple[str, str]:
@@ -101,7 +112,7 @@ def _name_of_set(file: str) -> tuple[str, str]:
     (('a', '.tfrecord'), ('a-7', '.tfrecord.gz'))
     """
     ending = cast(re.Match[str], _SUFFIX.search(file)).group()
-    return _NUMBERED.sub("", file.removesuffix(ending)), ending or ".tfrecord"
+    return _NUMBERED.sub("", file.removesuffix(ending)), ending
 
 
 def even_counts(records: int, shards: int) -> list[int]:

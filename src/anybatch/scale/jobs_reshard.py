@@ -21,9 +21,9 @@ from anybatch.records import (
     named_compression,
     new_names,
     parts_of,
-    refuse_mixing,
     source_facts,
     unpacked_facts,
+    warn_of_mixing,
     write_part,
 )
 from anybatch.scale.engine import Engine, Given, Progress, Task
@@ -58,7 +58,7 @@ def reshard(
     if finished is not None:
         return cast(Resharded, restored(Resharded, finished))
     output.refuse_existing(map(Path, files))
-    refuse_mixing([shard.path for shard in sources], files)
+    warn_of_mixing([shard.path for shard in sources], files)
     with continued(output.folder) as journal:
         run = JobRun(engine, journal, progress)
         made = _Job(run, output.staged, seed if shuffle else None, on_corrupt, packed).files(sources, files)

@@ -2,6 +2,7 @@
 
 import resource
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import keras
@@ -76,6 +77,8 @@ def left(room_bytes: int) -> AddressSpace:
 @pytest.fixture
 def limited() -> Iterator[None]:
     """Let address space be limited, though to more than anybody takes."""
+    # whoever imports it under a limit chooses for the whole process, and all below it, how to multiply
+    import_module("anybatch.train.backends.tensorflow")
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (1 << 46, hard))
     yield

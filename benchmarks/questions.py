@@ -59,7 +59,7 @@ HOLDERS = {
     "tf.data cache": "cache()",
     "tf.data best, shuffled": "shuffle(10_000)",
 }
-ADDERS = {"articles' loop": "articles' loop", "Keras accumulation": "Keras"}
+ADDERS = {"articles' loop": "gradients added up by hand", "Keras accumulation": "Keras' accumulation"}
 TRAINERS = {"model.fit": "model.fit", "model.fit, except: halve": "except: halve"}
 SHUFFLED = {"tf.data best, shuffled": "tf.data, shuffle(10_000)"}
 FITTERS = {"model.fit, tf.data usual": "model.fit, usual tf.data", "model.fit, tf.data best": "best tf.data"}

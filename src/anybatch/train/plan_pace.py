@@ -13,7 +13,7 @@ from anybatch.train.split import part_sizes
 
 FASTER = 0.98
 """A smaller part that takes less than this share of the time is chosen: it takes less memory, too, so that
-little is lost where chance has decided. Asking for more than that has cost towers of two sides a tenth."""
+little is lost where chance has decided."""
 SHARES = (2, 4)
 """A half and a quarter of a part are timed beside it."""
 SMALLEST = 8

@@ -19,35 +19,47 @@ class Clock:
         return Pace(part, self.seconds[part] * (1.5 if first else 1.0), 1000 * part - first)
 
 
-def test_a_part_its_half_and_its_quarter_are_timed_in_turns_and_the_best_of_each_counts():
-    clock = Clock({128: 0.6, 64: 0.5, 32: 0.4})
-    best = {Pace(128, 0.6, 128_000), Pace(64, 0.5, 64_000), Pace(32, 0.4, 32_000)}
+def test_a_part_and_smaller_ones_are_timed_in_turns_and_the_best_of_each_counts():
+    clock = Clock({128: 0.42, 86: 0.41, 64: 0.40, 32: 0.39})
+    best = {Pace(128, 0.42, 128_000), Pace(86, 0.41, 86_000), Pace(64, 0.40, 64_000), Pace(32, 0.39, 32_000)}
     assert set(paces(clock, 128, 256)) == best
-    assert clock.asked == [128, 64, 32] * ROUNDS
+    assert clock.asked == [128, 86, 64, 32] * ROUNDS
 
 
 def test_updates_that_take_no_time_are_timed_more_often():
-    clock = Clock({128: 0.05, 64: 0.04, 32: 0.03})
+    clock = Clock({128: 0.031, 86: 0.03, 64: 0.031, 32: 0.032})
     paces(clock, 128, 256)
-    assert clock.asked == [128, 64, 32] * MOST_ROUNDS
+    assert clock.asked == [128, 86, 64, 32] * MOST_ROUNDS
+
+
+def test_what_is_clearly_slower_is_not_timed_again():
+    clock = Clock({128: 0.05, 86: 0.04, 64: 0.041, 32: 0.06})
+    seen = {pace.part: pace.seconds for pace in paces(clock, 128, 256)}
+    assert clock.asked == [128, 86, 64, 32] * ROUNDS + [86, 64] * (MOST_ROUNDS - ROUNDS)
+    assert seen == pytest.approx(clock.seconds)
+    clock = Clock({128: 0.05, 86: 0.04, 64: 0.05, 32: 0.06})
+    paces(clock, 128, 256)
+    assert clock.asked == [128, 86, 64, 32] * ROUNDS
 
 
 def test_updates_that_take_long_are_timed_once():
-    clock = Clock({128: 4.0, 64: 4.0, 32: 3.0})
+    clock = Clock({128: 4.0, 86: 4.0, 64: 4.0, 32: 3.0})
     paces(clock, 128, 256)
-    assert clock.asked == [128, 64, 32]
+    assert clock.asked == [128, 86, 64, 32]
 
 
 def test_small_parts_are_not_cut_further():
-    assert paces(Clock({16: 0.1, 8: 0.1}), 16, 64)
-    assert paces(Clock({}), 14, 56) == ()
+    clock = Clock({16: 0.1, 13: 0.1, 8: 0.1})
+    paces(clock, 16, 64)
+    assert set(clock.asked) == {16, 13, 8}
+    assert paces(Clock({}), 8, 64) == ()
 
 
 def test_what_does_not_fit_after_all_is_not_asked_for_again():
-    clock = Clock({128: 0.4, 64: 0.3, 32: 0.3}, fails_at=64)
+    clock = Clock({128: 0.4, 86: 0.4, 64: 0.3, 32: 0.3}, fails_at=64)
     seen = {pace.part: pace.seconds for pace in paces(clock, 128, 256)}
-    assert seen == pytest.approx({128: 0.6, 32: 0.45})
-    assert clock.asked == [128, 64, 32]
+    assert seen == pytest.approx({128: 0.6, 86: 0.6, 32: 0.45})
+    assert clock.asked == [128, 86, 64, 32]
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,14 @@ from anybatch.train.split import part_sizes
 FASTER = 0.98
 """A smaller part that takes less than this share of the time is chosen: it takes less memory, too, so that
 little is lost where chance has decided."""
-SHARES = (2, 4)
-"""A half and a quarter of a part are timed beside it."""
+TIMES = (2, 4)
+"""Twice and four times as many parts are timed besides, and one part more."""
 SMALLEST = 8
-ROUNDS, MOST_ROUNDS = 2, 6
+ROUNDS, MOST_ROUNDS = 2, 8
 ENOUGH_SECONDS, LONG_SECONDS = 3.0, 4.0
 """More rounds while they take no time; only one where that takes long."""
+BEATEN = 1.1
+"""A part that takes so many times as long as the fastest does not run in the rounds that follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +35,37 @@ class Pace:
 
 def paces(time: Callable[[int], Pace | None], part: int, batch_size: int) -> tuple[Pace, ...]:
     """Time the part that was chosen and smaller ones, in turns, and return the best of each."""
-    smaller = {part_sizes(batch_size, -(-part // share))[0] for share in SHARES}
-    sizes = [part, *sorted((one for one in smaller - {part} if one >= SMALLEST), reverse=True)]
-    timed: list[Pace] = []
-    for number in range(MOST_ROUNDS if len(sizes) > 1 else 0):
-        if sum(map(_seconds, timed)) > (LONG_SECONDS if number < ROUNDS else ENOUGH_SECONDS):
+    running, timed = _sizes(part, batch_size), list[Pace]()
+    for number in range(MOST_ROUNDS):
+        seconds = sum(map(_seconds, timed))
+        if len(running) == 1 or seconds > (LONG_SECONDS if number < ROUNDS else ENOUGH_SECONDS):
             break
-        found = [time(size) for size in sizes]
+        found = [time(size) for size in running]
         timed += [pace for pace in found if pace is not None]
         if None in found:
             break
-    return tuple(_best([pace for pace in timed if pace.part == one]) for one in {one.part for one in timed})
+        running = _not_beaten(running, timed) if number + 1 >= ROUNDS else running
+    return tuple(_bests(timed).values())
+
+
+def _sizes(part: int, batch_size: int) -> list[int]:
+    """Return the part and those of more parts that are worth a look, the largest first."""
+    count = -(-batch_size // part)
+    smaller = {-(-batch_size // more) for more in (count + 1, *(times * count for times in TIMES))}
+    return [part, *sorted((one for one in smaller - {part} if one >= SMALLEST), reverse=True)]
+
+
+def _not_beaten(running: Sequence[int], timed: Sequence[Pace]) -> list[int]:
+    bests = _bests(timed)
+    fastest = min(map(_seconds, bests.values()))
+    return [one for one in running if bests[one].seconds < BEATEN * fastest]
+
+
+def _bests(timed: Sequence[Pace]) -> dict[int, Pace]:
+    """Return the best of each part, by part."""
+    return {
+        part: _best([pace for pace in timed if pace.part == part]) for part in {one.part for one in timed}
+    }
 
 
 def _best(of_one_part: Sequence[Pace]) -> Pace:

@@ -16,7 +16,7 @@ from anybatch.records.features import (
 )
 from anybatch.records.index import build_index, keep_index, load_index, load_or_build, sidecar_beside
 from anybatch.records.infer import infer_features, infer_from
-from anybatch.records.inspect import FeatureReport, Finding, Inspection, inspect
+from anybatch.records.inspect import FeatureReport, Finding, Inspection, Look, inspect, look_into
 from anybatch.records.ledger import Ledger
 from anybatch.records.overview import Overview, ShardReport
 from anybatch.records.reading import Bounds
@@ -34,7 +34,7 @@ from anybatch.records.reshard_parts import (
     write_part,
 )
 from anybatch.records.sampled import sizes_and_samples
-from anybatch.records.seen import Seen
+from anybatch.records.seen import Seen, seen_in
 from anybatch.records.shards import Paths, Shard, find_files, find_shards, named_compression
 from anybatch.records.sizes import Sizes, joined_sizes
 from anybatch.records.threads import Each, give_way, on_threads, usable_cores, work_until
@@ -57,6 +57,7 @@ __all__ = [
     "Image",
     "Inspection",
     "Ledger",
+    "Look",
     "Numbers",
     "Overview",
     "Padded",
@@ -95,6 +96,7 @@ __all__ = [
     "keep_index",
     "load_index",
     "load_or_build",
+    "look_into",
     "named_compression",
     "new_names",
     "on_threads",
@@ -105,6 +107,7 @@ __all__ = [
     "reshard",
     "resolve",
     "row",
+    "seen_in",
     "sidecar_beside",
     "sizes_and_samples",
     "source_facts",

@@ -3,15 +3,17 @@
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
-from anybatch._native import Survey
+from anybatch._native import Index, Survey
 from anybatch.errors import AnybatchWarning, BadFeature, ShardsDisagree
 from anybatch.records.index import Progress, build_index, keep_index
 from anybatch.records.infer import Facts, facts_of, feature_of, sample
-from anybatch.records.overview import Examined, Overview, ShardReport, report_on
+from anybatch.records.overview import Examined, Overview, ShardReport, report_of
 from anybatch.records.seen import Seen, seen_in
 from anybatch.records.shards import Paths, Shard, find_files
 from anybatch.records.sizes import Sizes, joined_sizes, sizes_of
+from anybatch.records.threads import on_threads
 from anybatch.records.verify import known_or_built
 
 
@@ -46,10 +48,10 @@ class Inspection:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """One shard, looked into."""
+class Look:
+    """One file, looked into. Of one that could not be examined nothing but the report says anything."""
 
-    shard: Shard
+    report: ShardReport
     sizes: Sizes
     survey: Survey
 
@@ -59,16 +61,25 @@ def inspect(paths: Paths, *, everything: bool = False, progress: Progress | None
 
     With `everything` every record is looked into, and every checksum checked: one walk does both.
     """
-    looks: dict[str, _Look] = {}
+    looking = partial(look_into, everything=everything, progress=progress)
+    return _judged(list(on_threads(looking, find_files(paths))))
+
+
+def look_into(file: str, *, everything: bool, progress: Progress | None = None) -> Look:
+    """Return what one file holds, nothing judged."""
+    seen: list[tuple[Index, Survey]] = []
 
     def examine(shard: Shard) -> Examined:
         found, survey = _surveyed(shard, progress) if everything else _sampled(shard, progress)
-        # a survey of everything has met every record; of a sample only the index knows all sizes
-        looks[shard.path] = _Look(shard, sizes_of([survey if everything else found[0]]), survey)
+        seen.append((found[0], survey))
         return found
 
-    overview = report_on(find_files(paths), examine)
-    return _judged(overview, [looks[shard.file] for shard in overview.shards if shard.file in looks])
+    report = report_of(file, examine)
+    if not seen:
+        return Look(report, Sizes(), Survey())
+    index, survey = seen[0]
+    # a survey of everything has met every record; of a sample only the index knows all sizes
+    return Look(report, sizes_of([survey if everything else index]), survey)
 
 
 def _surveyed(shard: Shard, progress: Progress | None) -> tuple[Examined, Survey]:
@@ -81,10 +92,11 @@ def _sampled(shard: Shard, progress: Progress | None) -> tuple[Examined, Survey]
     return known_or_built(shard, progress=progress), sample(shard)
 
 
-def _judged(overview: Overview, looks: list[_Look]) -> Inspection:
+def _judged(looks: list[Look]) -> Inspection:
+    overview = Overview(tuple(look.report for look in looks))
     looked_at = sum(look.survey.records for look in looks)
     not_examples = sum(look.survey.malformed for look in looks)
-    by_shard = [(look.shard, facts_of(look.survey)) for look in looks if look.survey.records]
+    by_shard = [(_shard(look), facts_of(look.survey)) for look in looks if look.survey.records]
     features, disagreements = _features(seen_in(look.survey for look in looks), by_shard)
     findings = [
         *notes_on_shards(overview.shards),
@@ -94,6 +106,10 @@ def _judged(overview: Overview, looks: list[_Look]) -> Inspection:
     ]
     sizes = joined_sizes(look.sizes for look in looks)
     return Inspection(overview, sizes, looked_at, not_examples, tuple(features), tuple(findings))
+
+
+def _shard(look: Look) -> Shard:
+    return Shard(look.report.file, look.report.compression)
 
 
 def _features(

@@ -66,10 +66,11 @@ def report_on(
     files: Iterable[str], examine: Callable[[Shard], Examined], *, each: Each = on_threads
 ) -> Overview:
     """Return the reports of all files, several examined at a time; errors are reported, not raised."""
-    return Overview(tuple(each(partial(_report, examine=examine), files)))
+    return Overview(tuple(each(partial(report_of, examine=examine), files)))
 
 
-def _report(file: str, examine: Callable[[Shard], Examined]) -> ShardReport:
+def report_of(file: str, examine: Callable[[Shard], Examined]) -> ShardReport:
+    """Return the report of one file; an error is reported, not raised."""
     try:
         (shard,) = find_shards([file])
         return _described(shard, *examine(shard))

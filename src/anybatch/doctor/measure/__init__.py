@@ -4,14 +4,14 @@ import shlex
 from collections.abc import Sequence
 
 from anybatch.doctor.measure.facts import Asked, Facts, ModelFacts, SampleFacts, ShardFacts, TrainingFacts
-from anybatch.doctor.measure.files import is_small, joined, refuse_missing, shard_facts
+from anybatch.doctor.measure.files import is_small, refuse_missing, shard_facts
 from anybatch.doctor.measure.labels import NoSuchLabel, checked_label, guessed_label
 from anybatch.doctor.measure.models import model_facts
 from anybatch.doctor.measure.sample import sample_of
 from anybatch.doctor.measure.streams import NoRecordFiles, rebatched, stream_facts
 from anybatch.doctor.measure.supervised import supervised_from
 from anybatch.doctor.measure.training import training_facts
-from anybatch.records import Each, find_files, on_threads
+from anybatch.records import Each, find_files, joined_sizes, on_threads
 
 __all__ = [
     "Asked",
@@ -47,7 +47,7 @@ def measured(
         paths=" ".join(map(shlex.quote, paths)),
         shards=shards,
         everything=whole,
-        sizes=joined([shard.sizes for shard in shards]),
+        sizes=joined_sizes(shard.sizes for shard in shards),
         sample=sample_of(shards, label=named, everything=whole),
         label=named,
     )

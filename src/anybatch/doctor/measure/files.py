@@ -6,7 +6,7 @@ from pathlib import Path
 
 from anybatch.doctor.measure.facts import ShardFacts
 from anybatch.errors import NoFiles
-from anybatch.records import Each, Inspection, Sizes, inspect, on_threads
+from anybatch.records import Each, look_into, on_threads, seen_in
 
 WHOLE_BYTES = 256 << 20
 """Data sets up to this size are read in full, larger ones by a sample."""
@@ -43,24 +43,6 @@ def shard_facts(files: Sequence[str], *, everything: bool, each: Each = on_threa
 
 def facts_of(file: str, *, everything: bool) -> ShardFacts:
     """Return what one file holds; nothing about it is an exception."""
-    return _facts(inspect([file], everything=everything))
-
-
-def _facts(look: Inspection) -> ShardFacts:
-    (report,) = look.overview.shards
-    seen = tuple(feature.seen for feature in look.features)
-    return ShardFacts(report, look.sizes, look.looked_at, look.not_examples, seen)
-
-
-def joined(several: Sequence[Sizes]) -> Sizes:
-    """Return the record sizes of all files together."""
-    filled = [one for one in several if one.records]
-    if not filled:
-        return Sizes()
-    return Sizes(
-        sum(one.records for one in filled),
-        sum(one.total_bytes for one in filled),
-        min(one.smallest_bytes for one in filled),
-        max(one.largest_bytes for one in filled),
-        tuple(map(sum, zip(*(one.by_power for one in filled), strict=True))),
-    )
+    look = look_into(file, everything=everything)
+    survey = look.survey
+    return ShardFacts(look.report, look.sizes, survey.records, survey.malformed, tuple(seen_in([survey])))

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -149,10 +150,11 @@ def test_an_allocator_that_keeps_everything_does_not_hide_what_one_part_takes():
     assert kept[0] <= 304 * MB
 
 
-def test_a_larger_part_that_only_a_surprise_could_keep_from_fitting_is_looked_at():
+@pytest.mark.parametrize(("fixed", "room"), [(MB, 1.2), (150 * MB, 1.11)])
+def test_a_larger_part_that_only_a_surprise_could_keep_from_fitting_is_looked_at(fixed, room):
     batch, per_sample = 4096, 100_000
-    free = int(2048 * per_sample * 1.2)
-    peaks, tried, _ = searched(batch, free, fixed=MB, sums=0, per_sample=per_sample)
+    free = int((fixed + 2048 * per_sample) * room)
+    peaks, tried, _ = searched(batch, free, fixed=fixed, sums=0, per_sample=per_sample)
     assert chosen(peaks, batch, free) == 2048
     assert all(tried)
     assert len(tried[1:]) <= 4

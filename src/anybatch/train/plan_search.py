@@ -118,15 +118,15 @@ class Search:
     def _next_larger(self, part: int, line: PeakModel) -> int | None:
         """Return the part of one part fewer, if only the room for a surprise has kept it from being chosen.
 
-        There is no surprise in what was looked at; and with one it would still be below the limit, only
-        not below the margin.
+        There is no surprise in what was looked at; and with one, in what grows with the samples, it would
+        still be below the limit, only not below the margin.
         """
         fewer = -(-self.batch_size // part) - 1
         larger = -(-self.batch_size // fewer) if fewer > 1 else None
         if larger is None or not self._can_look_at(larger):
             return None
         fits = line.predicted_peak_bytes(larger) <= int(self.free_bytes * (1 - MARGIN))
-        return larger if fits and line.fits(larger, self.free_bytes) else None
+        return larger if fits and line.fits_if_it_grows_faster(larger, self.free_bytes) else None
 
     def _can_look_at(self, part: int) -> bool:
         known = self.verified.keys() | {probe.samples for probe in self._in_several()}

@@ -39,12 +39,6 @@ class PeakModel:
         surprise = 1.0 if samples <= self.seen_samples else SURPRISE
         return self.predicted_peak_bytes(samples) * surprise <= limit_bytes
 
-    def fits_if_it_grows_faster(self, samples: int, limit_bytes: int) -> bool:
-        """Return whether a size near what was tried is safe to try: a surprise is in what lies between."""
-        seen = min(samples, self.seen_samples)
-        beyond = self.bytes_per_sample * (samples - seen)
-        return self.predicted_peak_bytes(seen) + SURPRISE * beyond <= limit_bytes
-
     def largest_under(self, limit_bytes: int, *, ceiling: int = EVERYWHERE) -> int:
         """Return the largest size that fits under the limit; 0 if not even one sample does."""
         if ceiling > self.seen_samples:

@@ -112,36 +112,25 @@ class Search:
                 larger = self._next_larger(part, peaks.split) if kind is Split.SEVERAL else None
                 if larger is None:
                     break
-                peaks = self._with_larger(larger, peaks)
+                peaks = self._raised_at(larger, peaks)
         return peaks
 
     def _next_larger(self, part: int, line: PeakModel) -> int | None:
         """Return the part of one part fewer, if only the room for a surprise has kept it from being chosen.
 
-        There is no surprise in what was looked at; and with one, in what grows beyond the largest that was
-        seen, it would still be below the limit, only not below the margin.
+        There is no surprise in what was looked at; and with one it would still be below the limit, only
+        not below the margin.
         """
         fewer = -(-self.batch_size // part) - 1
         larger = -(-self.batch_size // fewer) if fewer > 1 else None
         if larger is None or not self._can_look_at(larger):
             return None
-        return larger if line.fits_if_it_grows_faster(larger, self.free_bytes) else None
+        fits = line.predicted_peak_bytes(larger) <= int(self.free_bytes * (1 - MARGIN))
+        return larger if fits and line.fits(larger, self.free_bytes) else None
 
     def _can_look_at(self, part: int) -> bool:
         known = self.verified.keys() | {probe.samples for probe in self._in_several()}
         return part not in known and len(self.probes) + len(self.verified) < self.most_probes
-
-    def _with_larger(self, part: int, peaks: Peaks) -> Peaks:
-        """Return peaks that let a larger part be chosen if it fits; else as they were, for the others do."""
-        rise = self.verified[part] = self._rise(part, Split.ALL)
-        if rise is None or rise > self.free_bytes * (1 - MARGIN):
-            return peaks
-        line = peaks.split
-        seen = Probe(line.seen_samples, line.predicted_peak_bytes(line.seen_samples))
-        if part > seen.samples and seen.peak_bytes < rise < line.predicted_peak_bytes(part):
-            # beyond what was seen it was a guess, and too high a one
-            return replace(peaks, split=fitted([seen, Probe(part, rise)]))
-        return replace(peaks, split=_raised(line, Probe(part, rise)))
 
     def _raised_at(self, part: int, peaks: Peaks) -> Peaks:
         """Return peaks whose line is nowhere below what the chosen part takes.
@@ -151,7 +140,10 @@ class Search:
         rise = self.verified[part] = self._rise(part, Split.ALL)
         if rise is None:
             return self._failing_at(part, peaks)
-        return replace(peaks, split=_raised(peaks.split, Probe(part, rise)))
+        line = peaks.split
+        fixed = line.fixed_bytes + max(0, rise - line.predicted_peak_bytes(part))
+        raised = PeakModel(fixed, line.bytes_per_sample, max(line.seen_samples, part))
+        return replace(peaks, split=raised)
 
     def _failing_at(self, part: int, peaks: Peaks) -> Peaks:
         return Peaks(
@@ -256,12 +248,6 @@ class Search:
         """Return the line through the two largest sizes: smaller ones drown in what the allocator keeps."""
         model = fitted(self._in_several()[-2:])
         return model if self.failed_at is None else model.scaled_to_fail_at(self.failed_at, self.free_bytes)
-
-
-def _raised(line: PeakModel, seen: Probe) -> PeakModel:
-    """Return the line, raised where something was seen above it."""
-    fixed = line.fixed_bytes + max(0, seen.peak_bytes - line.predicted_peak_bytes(seen.samples))
-    return PeakModel(fixed, line.bytes_per_sample, max(line.seen_samples, seen.samples))
 
 
 def trusted(part: int, seen_samples: int) -> bool:

@@ -42,7 +42,6 @@ help: ## Show this list
 .PHONY: setup
 setup: $(SETUP) ## Create .venv with everything development needs
 
-# Not compiled ahead: most of 11,000 modules are never imported, and the others are compiled when they are.
 $(SETUP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "anybatch needs Python 3.11 or newer; name one with: make PYTHON=python3.11" >&2; exit 2; }
@@ -50,7 +49,7 @@ $(SETUP):
 	@$(PYTHON) -m venv $(VENV)
 	$(call say,"Installing Python packages; the first time this takes minutes and 2.4 GB of disk")
 	@$(VENV_PYTHON) -c '$(LIST_REQUIREMENTS)' $(EXTRAS) > $(VENV)/requirements.txt
-	@$(VENV_PYTHON) -m pip install --quiet --no-compile -c constraints.txt -r $(VENV)/requirements.txt
+	@$(VENV_PYTHON) -m pip install --quiet -c constraints.txt -r $(VENV)/requirements.txt
 	@mkdir -p $(STAMPS) && rm -f $(STAMPS)/setup-* && touch $@
 
 .PHONY: build

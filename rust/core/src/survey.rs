@@ -8,9 +8,12 @@ use crate::template::{LARGEST_TEMPLATE, Layout, NOT_PLAIN, Slot, Templates};
 use crate::wire::Parsed;
 
 mod bounds;
+mod numbers;
+mod pieces;
 mod seen;
 
 use bounds::Bounds;
+use numbers::{Numbers, numbers_of};
 use seen::Values;
 pub use seen::{Range, Seen};
 
@@ -80,31 +83,33 @@ struct Named {
 }
 
 impl Named {
-    /// Whether values lie within all that was seen before, as most do; of floats that is not told any faster
-    /// than what they are.
+    /// The values in a slot, if there are any outside of what was seen before: most lie within.
     #[inline]
-    fn expects(&self, slot: &Slot, bytes: &[u8]) -> bool {
-        let size = slot.values.len();
+    fn outside(&self, slot: &Slot, bytes: &[u8]) -> Parsed<Option<Values>> {
+        let packed = &bytes[slot.values.clone()];
         match slot.kind {
-            Kind::Bytes => self.seen.has_counted(1) && self.seen.has_sized(size as u64),
-            Kind::Floats => false,
-            Kind::Ints => self.bounds.as_ref().is_some_and(|bounds| {
-                let count = bounds.count(&bytes[slot.values.start..], size);
-                count.is_some_and(|count| self.seen.has_counted(count))
-            }),
+            Kind::Bytes if self.seen.has_counted(1) && self.seen.has_sized(packed.len() as u64) => Ok(None),
+            // of floats it is not told any faster than what they are
+            Kind::Bytes | Kind::Floats => Values::of(slot.kind, packed).map(Some),
+            Kind::Ints => self.ints_outside(&bytes[slot.values.start..], packed.len()),
         }
     }
 
-    /// What values there are that lie outside of what was seen before.
-    fn values(&self, slot: &Slot, bytes: &[u8]) -> Parsed<Values> {
-        let packed = &bytes[slot.values.clone()];
-        if slot.kind == Kind::Ints
-            && let Some(wider) = self.bounds.as_ref().and_then(|bounds| bounds.with_ends_of(packed))
-            && let Some(count) = wider.count(&bytes[slot.values.start..], packed.len())
+    #[inline]
+    fn ints_outside(&self, bytes: &[u8], size: usize) -> Parsed<Option<Values>> {
+        if let Some(count) = self.bounds.as_ref().and_then(|bounds| bounds.count(bytes, size))
+            && self.seen.has_counted(count)
         {
-            return Ok(Values::Ints { count, range: Some(wider.range()) });
+            return Ok(None);
         }
-        Values::of(slot.kind, packed)
+        let packed = || Values::of(Kind::Ints, &bytes[..size]).map(Some);
+        let Some(seen) = self.seen.ints else { return packed() };
+        match numbers_of(bytes, size, seen) {
+            Some(Numbers::Within { count }) if self.seen.has_counted(count) => Ok(None),
+            Some(Numbers::Within { count }) => Ok(Some(Values::Ints { count, range: None })),
+            Some(Numbers::Outside { count, range }) => Ok(Some(Values::Ints { count, range: Some(range) })),
+            None => packed(),
+        }
     }
 
     fn widen(&mut self, values: &Values) {
@@ -119,8 +124,9 @@ impl Named {
 
     fn keep_bounds(&mut self) {
         match (self.seen.ints, &mut self.bounds) {
-            (Some(range), Some(bounds)) if bounds.range() != range => bounds.move_to(range),
-            (Some(range), none @ None) => *none = Some(Box::new(Bounds::of(range))),
+            (Some(range), Some(bounds)) if bounds.range() == range => {}
+            (Some(range), Some(bounds)) if Bounds::suit(range) => bounds.move_to(range),
+            (Some(range), bounds) => *bounds = Bounds::suit(range).then(|| Box::new(Bounds::of(range))),
             _ => {}
         }
     }
@@ -157,8 +163,8 @@ impl Names {
     fn fill(&mut self, slots: &[Slot], bytes: &[u8]) -> Parsed<()> {
         self.now.clear();
         for slot in slots {
-            if !self.known[slot.place].expects(slot, bytes) {
-                self.now.push((slot.place, self.known[slot.place].values(slot, bytes)?));
+            if let Some(values) = self.known[slot.place].outside(slot, bytes)? {
+                self.now.push((slot.place, values));
             }
         }
         for slot in slots {
@@ -290,8 +296,9 @@ mod tests {
 
     /// A list of any bytes under `i`, and one value under `b`.
     fn any_record() -> impl Strategy<Value = Vec<u8>> {
-        let byte = prop_oneof![8 => 0..0x80_u8, 1 => 0x80..=0xff_u8];
-        let list = prop::collection::vec(byte, 0..90);
+        let short = prop_oneof![8 => 0..0x80_u8, 1 => 0x80..=0xff_u8];
+        let long = prop_oneof![1 => 0..0x80_u8, 4 => 0x80..=0xff_u8];
+        let list = prop_oneof![prop::collection::vec(short, 0..90), prop::collection::vec(long, 0..90)];
         (list, prop::collection::vec(any::<u8>(), 0..9)).prop_map(|(numbers, value)| {
             let packed = [&[0x0a, numbers.len() as u8], &numbers[..]].concat();
             let value = [&[0x0a, value.len() as u8], &value[..]].concat();

@@ -84,7 +84,8 @@ pub struct Seen {
     pub not_finite: u64,
 }
 
-/// What a list holds that is in one piece: packed numbers, or one bytes value.
+/// What a list holds that is in one piece: packed numbers, or one bytes value. A range that widens nothing may be
+/// left out.
 #[derive(Debug)]
 pub(super) enum Values {
     Bytes { size: u64 },
@@ -107,6 +108,8 @@ impl Values {
         Values::Floats { count: values.len() as u64, finite, range }
     }
 
+    // seldom needed, and long: not a part of whoever asks
+    #[inline(never)]
     fn of_ints(packed: &[u8]) -> Parsed<Self> {
         let (mut count, mut low, mut high) = (0, i64::MAX, i64::MIN);
         wire::packed(packed, |value| {

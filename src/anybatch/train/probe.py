@@ -80,13 +80,9 @@ class Prober:
         self._beat(rows=0)
 
     def warm_up(self) -> tuple[Taken, Taken]:
-        """Trace all, and return what one sample takes, in one part and as one of several.
-
-        Two sizes, because the second one makes a framework trace for any size.
-        """
-        for rows in (1, 2):
-            for several in (False, True):
-                self.taken(rows, several=several)
+        """Trace all, and return what one sample takes, in one part and as one of several."""
+        for several in (False, True):
+            self.taken(1, several=several)
         return self.taken(1, several=False), self.taken(1, several=True)
 
     def taken(self, rows: int, *, several: bool) -> Taken:

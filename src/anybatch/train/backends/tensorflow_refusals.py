@@ -28,6 +28,11 @@ def against_splitting(model: Any, phase: str) -> CannotSplit | None:
     return own if own is not None or phase == "part" else _fixed_rows(model) or _stateful(model)
 
 
+def takes_any_rows(model: Any) -> bool:
+    """Return whether nothing is known against batches of another number of rows."""
+    return _fixed_rows(model) is None and _stateful(model) is None
+
+
 def check_outputs(model: Any, outputs: Any, rows: int) -> None:
     """Refuse what a model has predicted for a part of so many rows if it is not one prediction for each."""
     for number, leaf in enumerate(tf.nest.flatten(outputs)):

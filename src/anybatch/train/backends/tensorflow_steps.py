@@ -18,7 +18,9 @@ from anybatch.train.backends import tensorflow_norms as norms
 from anybatch.train.backends.tensorflow_begun import Begun
 from anybatch.train.backends.tensorflow_gradients import Gradients, Sums, added, scaled
 from anybatch.train.backends.tensorflow_metrics import behind_each_other
+from anybatch.train.backends.tensorflow_refusals import takes_any_rows
 from anybatch.train.backends.tensorflow_room import leaves_of, room_for
+from anybatch.train.backends.tensorflow_rows import ForAnyRows
 from anybatch.train.backends.tensorflow_state import (
     Undo,
     moved_by_a_part,
@@ -96,6 +98,8 @@ class Steps:
     def _traced(self, step: Callable[..., Any]) -> Callable[..., Any]:
         if self.model.run_eagerly:
             return step
+        if takes_any_rows(self.model):
+            return ForAnyRows(step, jit_compile=self.model.jit_compile)
         return tf.function(step, autograph=False, reduce_retracing=True, jit_compile=self.model.jit_compile)  # type: ignore[no-any-return]
 
     def _plainly_traced(self, step: Callable[..., Any]) -> Callable[..., Any]:

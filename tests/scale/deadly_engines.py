@@ -10,6 +10,14 @@ from functools import partial
 from anybatch.scale import opened_engine, repair
 
 
+def node_after(seconds, ballast=b""):
+    """Return on which node this was done, after so many seconds."""
+    import ray
+
+    time.sleep(seconds)
+    return ray.get_runtime_context().get_node_id()
+
+
 class Counting:
     """Counts the tasks that are handed on, and the values that come back."""
 

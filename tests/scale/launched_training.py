@@ -154,6 +154,7 @@ def main() -> None:
             epochs=options.epochs,
             micro_batch_size=part,
             validation_data=validation,
+            validation_batch_size=10,
             callbacks=[Slow(options.slow), Dying(kind, options.die, options.by, options.out)],
             verbose=0,
         )

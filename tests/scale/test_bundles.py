@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anybatch.scale.bundles import _MOST_BYTES, _PER_PROCESSOR, bundled
+from anybatch.scale.bundles import _MOST_BYTES, _MOST_TASKS, _SHARES, bundled
 from anybatch.scale.engine import Task
 
 MB = 1 << 20
@@ -16,11 +16,22 @@ def test_every_task_is_in_one_bundle_in_order(megabytes, processors):
     for bundle in bundles:
         assert len(bundle.tasks) == 1 or sum(task.file_bytes for task in bundle.tasks) <= _MOST_BYTES
         assert bundle.needed_bytes == max(task.needed_bytes for task in bundle.tasks)
-    assert len(bundles) >= min(len(tasks), _PER_PROCESSOR * max(1, processors))
+    shares = _SHARES * max(1, processors)
+    assert len(bundles) >= min(len(tasks), shares)
+    # whoever is done last has had one task more than the others, not a bundle
+    assert all(len(bundle.tasks) == 1 for bundle in bundles[-shares:])
+
+
+def test_many_small_tasks_never_go_all_at_once():
+    tasks = [Task(number, number, "", 1, 0) for number in range(100_000)]
+    lengths = [len(bundle.tasks) for bundle in bundled(tasks, 1)]
+    assert sum(lengths) == len(tasks)
+    assert max(lengths) == _MOST_TASKS
+    assert len(lengths) < 200
 
 
 def test_a_bundle_says_how_many_it_has():
     tasks = [Task(number, number, f"`{number}`", 0, 0) for number in range(64)]
     first = next(iter(bundled(tasks, 1)))
-    assert first.what == "`0` and 3 more"
+    assert first.what == "`0` and 20 more"
     assert next(iter(bundled(tasks[:1], 1))).what == "`0`"

@@ -23,7 +23,7 @@ from anybatch.scale.manifest import job_key
 from anybatch.scale.plain import plain, restored
 from anybatch.scale.refusals import JobUnderWay, NoNodeFits, TaskLost
 from tests.scale import deadly_engines
-from tests.scale.deadly_engines import Counting, KillingWorkers, LosingANode, Stopping
+from tests.scale.deadly_engines import Counting, KillingWorkers, LosingANode, Stopping, node_after
 from tests.shard_files import flipped, records_in, some_records, starts_of, stream_of, write_shard
 
 RECORDS = some_records(300)
@@ -276,6 +276,19 @@ def test_a_killed_driver_is_continued_where_it_was(tmp_path, sources, cluster, r
     repaired(sources, tmp_path / "b", second)
     assert second.asked == SHARDS - 3
     assert files_in(tmp_path / "b") == files_in(tmp_path / "a")
+
+
+@pytest.mark.parametrize("ballast", [b"", bytes(1 << 20)], ids=["sent along", "kept in a store"])
+def test_every_node_has_its_share_of_every_phase(ray_engine, ballast):
+    """One phase behind the other, when Ray may still take a node for busy with the last."""
+    tasks = [Task(number, 0.01, "a nap", 0, 256 << 20) for number in range(24)]
+
+    def nodes():
+        return {node for _, node in ray_engine.run(partial(node_after, ballast=ballast), tasks)}
+
+    # a worker that is still being started has no share
+    assert any(len(nodes()) == 2 for _ in range(100))
+    assert [len(nodes()) for _ in range(10)] == [2] * 10
 
 
 @pytest.mark.soak

@@ -25,8 +25,9 @@ def bug(rank, ended=1.0):
     return Outcome(rank, 1, "the script raised ValueError", "a restart would not cure that", ended=ended)
 
 
-def after(*outcomes, attempts=1, retries=10, **more):
-    return decided(End(outcomes, **more), ORDERS[: len(outcomes)], attempts=attempts, retries=retries)
+def after(*outcomes, attempts=1, retries=10, early=0, **more):
+    orders = ORDERS[: len(outcomes)]
+    return decided(End(outcomes, **more), orders, attempts=attempts, retries=retries, early=early)
 
 
 def test_all_that_finished_is_the_end():
@@ -55,6 +56,17 @@ def test_what_a_restart_does_not_cure_ends_all():
 def test_the_first_to_end_decides():
     assert isinstance(after(killed(0, ended=1.0), bug(1, ended=2.0)), Again)
     assert isinstance(after(killed(0, ended=2.0), bug(1, ended=1.0)), Over)
+
+
+def test_a_worker_that_finishes_again_before_the_others_ends_all():
+    assert isinstance(after(finished(0), lost(1), attempts=2, early=1), Again)
+    decision = after(finished(0), lost(1), lost(2), attempts=2, early=2)
+    assert decision.code == 1
+    assert decision.why == (
+        "worker 1: it lost the others; worker 2: it lost the others; "
+        "worker 0 had finished by then, again: all workers have to make the same calls of fit"
+    )
+    assert isinstance(after(finished(0), killed(1), attempts=3, early=2), Again)
 
 
 def test_restarts_are_counted():

@@ -68,6 +68,8 @@ def launch(
     from anybatch.units import parse_size
 
     member = membership()
+    if member is not None and engine is EngineName.RAY:
+        raise ValueError("TF_CONFIG has placed this worker already, so Ray cannot; leave --engine ray out")
     settings = Launch(
         script=existing(script),
         arguments=tuple(arguments or ()),

@@ -2,15 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Generic
 
 from anybatch.scale.engine import Given, Task
 
-_PER_PROCESSOR = 16
-"""So many bundles there are for each at least: the last ones must not run alone."""
+_SHARES = 3
+"""A bundle is that part of what is left for one processor: the last ones are single tasks, so that none of
+them runs alone for long."""
 _MOST_BYTES = 512 << 20
 """What is repeated at most when a worker dies."""
+_MOST_TASKS = 1_000
+"""However small they are: results come with their bundle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,24 +34,25 @@ class Bundle(Generic[Given]):
 
 
 def bundled(tasks: Sequence[Task[Given]], processors: int) -> Iterator[Bundle[Given]]:
-    """Yield all tasks in order, some at a time where there are many for every processor.
+    """Yield all tasks in order, some at a time where many are left for every processor.
 
-    >>> tasks = [Task(number, number, f"task {number}", 0, 0) for number in range(100)]
-    >>> [len(bundle.tasks) for bundle in bundled(tasks, 2)][:3], len(list(bundled(tasks[:32], 2)))
-    ([3, 3, 3], 32)
+    >>> tasks = [Task(number, number, f"task {number}", 0, 0) for number in range(32)]
+    >>> [len(bundle.tasks) for bundle in bundled(tasks, 2)]
+    [5, 4, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
     """
-    most = max(1, len(tasks) // (_PER_PROCESSOR * max(1, processors)))
-    waiting = iter(tasks)
-    while some := list(islice(waiting, most)):
-        yield from _light(some)
+    start = 0
+    while start < len(tasks):
+        most = min(_MOST_TASKS, (len(tasks) - start) // (_SHARES * max(1, processors)))
+        bundle = Bundle(tuple(_light(tasks[start : start + max(1, most)])))
+        yield bundle
+        start += len(bundle.tasks)
 
 
-def _light(tasks: list[Task[Given]]) -> Iterator[Bundle[Given]]:
-    """Cut a series of tasks where it would pass too much of the files."""
-    some: list[Task[Given]] = []
-    for task in tasks:
-        if some and sum(one.file_bytes for one in (*some, task)) > _MOST_BYTES:
-            yield Bundle(tuple(some))
-            some = []
-        some.append(task)
-    yield Bundle(tuple(some))
+def _light(tasks: Sequence[Task[Given]]) -> Iterator[Task[Given]]:
+    """Yield the first tasks, until they would pass too much of the files; one at least."""
+    passed_bytes = 0
+    for number, task in enumerate(tasks):
+        passed_bytes += task.file_bytes
+        if number and passed_bytes > _MOST_BYTES:
+            return
+        yield task

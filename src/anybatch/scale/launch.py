@@ -80,11 +80,12 @@ def _attempts(
     settings: Launch, places: Places, say: Say, note: Callable[[str], None], signals: Signals
 ) -> int:
     orders = [_first_orders(settings, places)] * len(settings.ranks)
-    attempts = 0
+    attempts = early = 0
     while True:
         attempts += 1
         end = _Attempt(settings, places, orders, say, signals).until_all_ended()
-        decision = decided(end, orders, attempts=attempts, retries=settings.retries)
+        early += bool(end.early)
+        decision = decided(end, orders, attempts=attempts, retries=settings.retries, early=early)
         if decision.why:
             note(decision.why)
         if isinstance(decision, Over):

@@ -8,6 +8,7 @@ from anybatch.scale.launch_outcome import Outcome
 
 GO_ON = "all continue from the last state"
 _SIGNALLED = 128
+_EARLY = "had finished by then, again: all workers have to make the same calls of fit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,11 @@ class End:
         found = [one for one in self.outcomes if not (one.finished or one.lost or one.rank in self.silent)]
         return sorted(found, key=lambda one: one.ended)
 
+    @property
+    def early(self) -> list[int]:
+        """Those that finished though the others, who have lost them, did not."""
+        return [] if self.guilty or self.silent else [one.rank for one in self.outcomes if one.finished]
+
 
 @dataclass(frozen=True, slots=True)
 class Again:
@@ -44,8 +50,13 @@ class Over:
     why: str = ""
 
 
-def decided(end: End, orders: Sequence[Orders], *, attempts: int, retries: int) -> Again | Over:
-    """Return what follows the end of all workers; `attempts`: how many times they were started."""
+def decided(
+    end: End, orders: Sequence[Orders], *, attempts: int, retries: int, early: int = 0
+) -> Again | Over:
+    """Return what follows the end of all workers; `attempts`: how many times they were started.
+
+    `early`: in how many of them somebody finished whom the others still waited for.
+    """
     if all(outcome.finished for outcome in end.outcomes):
         return Over(0)
     if end.signal is not None:
@@ -53,6 +64,8 @@ def decided(end: End, orders: Sequence[Orders], *, attempts: int, retries: int) 
     guilty, who = end.guilty, _named(end)
     if guilty and not guilty[0].curable:
         return Over(guilty[0].code, _joined(who, guilty[0].why))
+    if early > 1 and end.early:
+        return Over(_code(end), _joined(who, f"{_workers(end.early)} {_EARLY}"))
     if attempts > retries:
         why = f"that was the last of {retries} restarts; --retries allows more"
         return Over(_code(end), _joined(who, why))

@@ -22,6 +22,8 @@ _RETRIES = 3
 _AHEAD = 2
 # Ray goes on with a worker only for a task that asks for exactly the same
 _GRAIN_BYTES = 64 << 20
+# Ray sends arguments up to 100 KB with their task, and keeps others where each node has to fetch them
+_CARRIED_BYTES = 64 << 10
 _LOOK_SECONDS = 1.0
 _CONNECT_SECONDS = 10.0
 _PATIENCE_SECONDS = 120.0
@@ -66,21 +68,27 @@ class RayEngine:
     def __init__(self, *, patience_seconds: float = _PATIENCE_SECONDS) -> None:
         self._ray = _ray()
         self._patience_seconds = patience_seconds
+        # one for all phases of a job: workers fetch every new function, and are placed anew for it
+        self._remote = self._ray.remote(_work_in)
 
     def run(
         self, work: Callable[[Given], Made], tasks: Iterable[Task[Given]]
     ) -> Generator[tuple[Task[Given], Made], None, None]:
         cluster = _Cluster(self._ray, self._patience_seconds)
-        # sent once, not with every task
-        shared, here = self._ray.put(work), str(Path.cwd())
-        remote = self._ray.remote(_work_in)
+        carried, here = self._carried(work), str(Path.cwd())
 
         def start(bundle: Bundle[Given]) -> Any:
             cluster.check_room(bundle)
-            options = remote.options(
-                num_cpus=1, memory=_rounded(bundle), max_retries=_RETRIES, name=f"anybatch {bundle.what}"
+            options = self._remote.options(
+                num_cpus=1,
+                memory=_rounded(bundle),
+                max_retries=_RETRIES,
+                name=f"anybatch {bundle.what}",
+                # otherwise Ray fills one node first, by what it last heard of the others: of 24 short jobs on
+                # two nodes 8 ran on one of them alone, and of 18 so none
+                scheduling_strategy="SPREAD",
             )
-            return options.remote(here, shared, [task.given for task in bundle.tasks])
+            return options.remote(here, carried, [task.given for task in bundle.tasks])
 
         under_way: dict[Any, Bundle[Given]] = {}
         try:
@@ -95,6 +103,11 @@ class RayEngine:
         finally:
             for handle in under_way:
                 self._ray.cancel(handle)
+
+    def _carried(self, work: Callable[[Given], Made]) -> Any:
+        """Return the work as tasks carry it: itself if it is small, else a reference to it, sent once."""
+        small = len(self._ray.cloudpickle.dumps(work)) <= _CARRIED_BYTES
+        return work if small else self._ray.put(work)
 
     def _result(self, bundle: Bundle[Any], handle: Any) -> Any:
         failures = self._ray.exceptions

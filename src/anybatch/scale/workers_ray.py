@@ -17,6 +17,8 @@ from anybatch.scale.workers_places import Assignment, LocalWorker, Running, Say,
 _LOOK_SECONDS = 30.0
 """How long an actor that runs may take to answer."""
 
+_AGAIN_SECONDS = 1.0
+
 _GONE = 128 + signal.SIGKILL
 
 Heard = list[tuple[int, str, bool]]
@@ -52,6 +54,21 @@ class RayPlaces:
 
     def addresses(self, count: int) -> list[str]:
         """Return where the actors will let their workers listen."""
+        until = time.monotonic() + self._patience_seconds
+        while (left := until - time.monotonic()) > 0:
+            self._place(count)
+            asked = [actor.address.remote() for actor in self._actors]
+            try:
+                return list(self._ray.get(asked, timeout=left))
+            except self._ray.exceptions.RayActorError:
+                # a node went while they were placed; the next ones go elsewhere
+                time.sleep(min(_AGAIN_SECONDS, left))
+            except self._ray.exceptions.GetTimeoutError:
+                break
+        free = self._ray.available_resources().get("CPU", 0)
+        raise NoPlace(count, free, self._patience_seconds)
+
+    def _place(self, count: int) -> None:
         self._end_actors()
         place = self._ray.remote(_Place)
         gpus = int(self._ray.cluster_resources().get("GPU", 0) >= count)
@@ -59,15 +76,6 @@ class RayPlaces:
             place.options(num_cpus=1, num_gpus=gpus, scheduling_strategy="SPREAD").remote()
             for _ in range(count)
         ]
-        try:
-            return list(
-                self._ray.get(
-                    [actor.address.remote() for actor in self._actors], timeout=self._patience_seconds
-                )
-            )
-        except self._ray.exceptions.GetTimeoutError:
-            free = self._ray.available_resources().get("CPU", 0)
-            raise NoPlace(count, free, self._patience_seconds) from None
 
     def memory_bytes(self, count: int) -> None:
         """Return nothing: a worker may hold what its node allows."""
@@ -148,6 +156,10 @@ class _RayWorker:
             return _gone(self._rank, str(error).strip().splitlines()[0])
         except self._ray.exceptions.GetTimeoutError:
             return _gone(self._rank, f"its actor did not answer for {_LOOK_SECONDS:.0f} s")
+        except self._ray.exceptions.RayTaskError as error:
+            # its node does not see the folder that the command was given in, or cannot write there
+            told = f"it could not be started: {type(error.cause).__name__}: {error.cause}"
+            return Outcome(self._rank, os.EX_OSERR, told, ended=time.time())
         for said in heard:
             self._say(*said)
         return outcome  # type: ignore[no-any-return]

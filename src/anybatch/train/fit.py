@@ -135,7 +135,9 @@ def _train(
         logs = session.train(training, epoch, callbacks, batch_size)
         logs.update(validation.logs(epoch, callbacks))
         callbacks.on_epoch_end(epoch, logs)
-        if company.agree(model.stop_training):
+        # of several workers one may have been told, and the state has to say so for all
+        model.stop_training = company.agree(model.stop_training)
+        if model.stop_training:
             break
     callbacks.on_last_update()
     if wanted.stop > 0:
@@ -165,6 +167,7 @@ class _Validation:
             there = opened(session.backend, x, y, sample_weight, batch_size=size, steps=steps)
             check_batches(session.model, there, session.transaction.size.now, "test")
             self._source = company.source(there)
+            session.tests_on(self._source)
             self._steps = steps
 
     def logs(self, epoch: int, callbacks: Any) -> dict[str, Any]:

@@ -143,15 +143,26 @@ class Session:
         logs: Any = self.backend.metrics_so_far(self.model) if epochs.begun else None
         batches = epochs.batches(epoch, self.transaction.size.now)
         for begin, end, some in _executions(batches, self.model.steps_per_execution):
+            self._meet()
             callbacks.on_train_batch_begin(begin)
             for batch in some:
                 logs = self.transaction.update(batch, batch_size) or logs
             callbacks.on_train_batch_end(end, logs)
-            if self.model.stop_training:
+            if self._ends_here():
                 break
         if self._made is not None:
             vars(self.model)[_TRAINED] = self._made.identity
         return self._epoch_logs(logs)
+
+    def _meet(self) -> None:
+        """Nothing is said before an update where nobody else trains."""
+
+    def _ends_here(self) -> bool:
+        """Return whether a callback has told the model to stop training, in the middle of an epoch."""
+        return bool(self.model.stop_training)
+
+    def tests_on(self, source: Source) -> None:
+        """Nothing has to be known of what is validated on before it comes."""
 
     def _tell_changes(self) -> None:
         """Warn if other variables are trained than the last time, of a model compiled only once."""

@@ -21,7 +21,7 @@ from anybatch.train.inputs import Opener, Source, StreamSource
 from anybatch.train.session import Session
 from anybatch.train.shared import SharedSession
 from anybatch.train.slices import slice_of
-from anybatch.train.workers import CannotShare, Workers
+from anybatch.train.workers import CannotShare, OtherThanFirst, Workers
 
 _RECEIVED = "received-"
 
@@ -84,6 +84,7 @@ class SharedKeeper(Keeper):
         super().__init__(*args, **options)
 
     def _found(self, folder: Path, resume: bool) -> State | None:
+        self._check_alike()
         state = super()._found(folder, resume) if self._workers.rank == 0 else None
         found = told(self._workers, None if state is None else {"step": state.step, "facts": state.facts})
         if found is None:
@@ -94,6 +95,15 @@ class SharedKeeper(Keeper):
         else:
             _sent(self._workers, state)
         return state
+
+    def _check_alike(self) -> None:
+        """Refuse to train on other data than worker 0: batches of other lengths would never meet."""
+        own = self._identity()
+        # layers may be told which worker they are on, but weights have to be of one number
+        own["model"] = own["model"].partition(" (")[0]
+        for what, first in told(self._workers, own).items():
+            if own[what] != first:
+                raise OtherThanFirst(self._workers.rank, what, first, own[what])
 
     def watching(self, callbacks: Any, session: Session) -> "SharedWatching":
         """Return callbacks that keep the state besides."""

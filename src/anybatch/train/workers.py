@@ -85,8 +85,11 @@ def membership(text: str | None = None) -> Membership | None:
         named = tuple(str(cluster[kind][n]) for kind, n in addresses)
     except (AttributeError, TypeError, ValueError, KeyError):
         raise BadCluster(text) from None
-    if len(named) < 2 or place not in addresses:
+    if len(named) < 2 or place[0] not in _MEMBERS:
         return None
+    if place not in addresses:
+        # alone it would train a model of its own, and nobody would notice
+        raise BadCluster(text)
     return Membership(named, addresses.index(place))
 
 
@@ -177,6 +180,37 @@ class PeerLost(AnybatchError, ConnectionError):
             f"worker {self.rank} lost the others: {self.reason}; `anybatch launch` starts all of them again "
             "from the last state"
         )
+
+
+class CannotListen(PeerLost):
+    """Somebody else has taken this worker's address."""
+
+    def __str__(self) -> str:
+        return (
+            f"worker {self.rank} cannot listen at {self.reason}, where another process does; "
+            "`anybatch launch` starts all of them again, at other addresses unless TF_CONFIG names them"
+        )
+
+
+class OtherThanFirst(AnybatchError, ValueError):
+    """A worker that would train something else than worker 0."""
+
+    def __init__(self, rank: int, what: str, first: str, own: str) -> None:
+        super().__init__(rank, what, first, own)
+        self.rank = rank
+        self.what = what
+        self.first = first
+        self.own = own
+
+    def __str__(self) -> str:
+        return (
+            f"the {self.what} of worker {self.rank} is another one than that of worker 0: {self.own} "
+            f"instead of {self.first}; all workers have to run the same script on the same files"
+        )
+
+
+class AllStop(Exception):
+    """Raised on every worker in place of an update: one of them was told to stop training."""
 
 
 class TooLate(AnybatchError, RuntimeError):

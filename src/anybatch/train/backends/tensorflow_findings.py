@@ -43,6 +43,10 @@ class Findings:
     late: set[int] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     exact: bool = True
+    moving: set[int] = field(default_factory=set)
+    """Variables that the forward pass moves and nobody pools."""
+    of_first: set[int] = field(default_factory=set)
+    """Metrics that do not add up over workers, and of which the first one's are shown."""
 
     def inexact(self, note: str) -> None:
         """Note something that makes the update another one than that of the whole batch."""
@@ -219,6 +223,7 @@ def _moving(model: Any, undo: Undo, before: list[Any], findings: Findings) -> No
         if id(variable) in pooled | metrics or np.array_equal(variable.numpy(), np.asarray(value)):
             continue
         if "seed" not in variable.name:
+            findings.moving.add(id(variable))
             findings.inexact(
                 f"`{variable.path}` is moved by the forward pass: once per part instead of once; {REMAT}"
             )

@@ -8,13 +8,13 @@ import numpy as np
 import tensorflow as tf
 
 from anybatch.train.backends.tensorflow_board import MemoryLog
-from anybatch.train.backends.tensorflow_feed import row_count, rows_between, tensors
-from anybatch.train.backends.tensorflow_findings import FEW, Findings, examined
-from anybatch.train.backends.tensorflow_state import Undo, moved_by_a_part, moved_by_a_step
+from anybatch.train.backends.tensorflow_feed import rows_between, tensors
+from anybatch.train.backends.tensorflow_findings import FEW, Findings
+from anybatch.train.backends.tensorflow_shared_findings import shared_findings
+from anybatch.train.backends.tensorflow_state import Undo, moved_by_a_step
 from anybatch.train.backends.tensorflow_steps import Steps, Summed
-from anybatch.train.backends.tensorflow_terms import overrides, predictions
 from anybatch.train.backends.tensorflow_workers import join
-from anybatch.train.workers import PeerLost, Workers
+from anybatch.train.workers import AllStop, PeerLost, Workers
 
 __all__ = [
     "SAMPLE_ROWS",
@@ -44,10 +44,18 @@ class SharedSteps(Steps):
         self._workers = workers
         self._sample = rows_between(sample, 0, 1)
         self._counters = Undo(model.metrics_variables)
+        self._of_first = {
+            id(one)
+            for metric in _every(model.metrics)
+            if id(metric) in found.of_first
+            for one in metric.variables
+        }
+        self._averaged = Undo([one for one in model.variables if id(one) in found.moving])
         self._before: list[Any] = []
         self._metrics_before: list[Any] = []
         self._exchanged: Summed | None = None
         self._spoken = False
+        self._leaving = False
 
     def begin(self) -> None:
         """Forget the parts of the last batch, and remember where this one began."""
@@ -65,28 +73,55 @@ class SharedSteps(Steps):
         self._spoken = True
         try:
             self._exchanged = self._put_together(mine)
-        except PeerLost:
+        except (PeerLost, AllStop):
             self._by_part.put_back(self._before)
             raise
         return self._exchanged
 
+    def leave(self) -> None:
+        """Tell the others, in place of an update, that this worker was told to stop; none makes one then."""
+        self.begin()
+        self._leaving = True
+        try:
+            self._whole_batch(0)
+        finally:
+            self._leaving = False
+
     def _put_together(self, mine: Summed) -> Summed:
         """Return the batch of all workers: one sum over everything that adds up, slices end to end."""
-        leaves = tf.nest.flatten([mine.totals, mine.side])
+        leaves, late = tf.nest.flatten([mine.totals, mine.side]), _tensors_in(mine.late)
         chosen = self._highest_in(mine.totals)
         adding = [leaf for at, leaf in enumerate(leaves) if _is_dense(leaf) and at not in chosen]
-        summed = iter(self._workers.all_sum([*adding, *self._moved(), tf.constant(mine.rows, tf.float64)]))
-        behind = iter(self._workers.all_rows([*_by_row(leaves, chosen), *_tensors_in(mine.late)]))
+        # what a forward pass moves and nobody pools: all go on from the mean over rows
+        own = self._averaged.taken() if mine.totals else []
+        weighed = [mine.rows * tf.cast(value, tf.float64) for value in own]
+        counts = tf.constant([mine.rows, self._leaving, *_widths(late, mine.rows)], tf.float64)
+        summed = iter(self._workers.all_sum([counts, *adding, *self._moved(), *weighed]))
+        rows, leaving, *widths = (int(number) for number in next(summed))
+        if leaving:
+            raise AllStop
+        late = late if mine.rows else _as_wide(late, widths)
+        behind = iter(self._workers.all_rows([*_by_row(leaves, chosen), *late]))
         whole = [_of_all(leaf, at in chosen, summed, behind) for at, leaf in enumerate(leaves)]
         totals, side = tf.nest.pack_sequence_as([mine.totals, mine.side], whole)
         self._counters.put_back([before + next(summed) for before in self._metrics_before])
-        late = tf.nest.map_structure(lambda leaf: None if leaf is None else next(behind), mine.late)
-        return Summed(totals, side, late, int(next(summed)))
+        if rows and mine.totals:
+            means = [tf.cast(total / rows, one.dtype) for total, one in zip(summed, own, strict=True)]
+            self._averaged.put_back(means)
+        gathered = tf.nest.map_structure(lambda leaf: None if leaf is None else next(behind), mine.late)
+        return Summed(totals, side, gathered, rows)
 
     def _moved(self) -> list[Any]:
         """Return how far this worker's rows have moved the metrics."""
-        return [
+        moved = [
             now - before for now, before in zip(self._counters.taken(), self._metrics_before, strict=True)
+        ]
+        if self._workers.rank == 0:
+            return moved
+        variables = self._counters.variables
+        return [
+            tf.zeros_like(value) if id(one) in self._of_first else value
+            for one, value in zip(variables, moved, strict=True)
         ]
 
     def _highest_in(self, totals: dict[str, Any]) -> frozenset[int]:
@@ -114,44 +149,6 @@ class SharedSteps(Steps):
         )
 
 
-def shared_findings(model: Any, sample: Any) -> Findings:
-    """Return what can be split exactly, and which metrics have to see the predictions of all workers."""
-    found = examined(model, sample)
-    for metric in _not_adding_up(model, tensors(sample)):
-        if id(metric) not in found.late:
-            found.late.add(id(metric))
-            found.notes.append(
-                f"metric `{metric.name}` does not add up over workers: each sees all predictions"
-            )
-    return found
-
-
-def _not_adding_up(model: Any, sample: Any) -> Iterator[Any]:
-    """Yield the metrics whose state after two parts is not the sum of the states after each."""
-    compiled, rows = model._compile_metrics, row_count(sample)  # noqa: SLF001
-    if compiled is None or overrides(model, "compute_metrics") or rows < 2:
-        return
-    undo = Undo(moved_by_a_part(model))
-    before = undo.taken()
-    halves = [rows_between(sample, 0, rows // 2), rows_between(sample, rows // 2, rows)]
-    none, one, other, both = [_state(model, given) for given in ([], halves[:1], halves[1:], halves)]
-    undo.put_back(before)
-    for at, metric in enumerate(compiled.metrics):
-        apart = [a + b - c for a, b, c in zip(one[at], other[at], none[at], strict=True)]
-        if not all(np.allclose(a, b, rtol=1e-4, atol=1e-5) for a, b in zip(apart, both[at], strict=True)):
-            yield metric
-
-
-def _state(model: Any, parts: list[Any]) -> list[list[Any]]:
-    """Return the variables of every metric after some parts."""
-    compiled = model._compile_metrics  # noqa: SLF001
-    compiled.reset_state()
-    for part in parts:
-        x, y, weights = keras.utils.unpack_x_y_sample_weight(part)
-        compiled.update_state(y, predictions(model, x, training=False), weights)
-    return [[np.asarray(one.value, np.float64) for one in metric.variables] for metric in compiled.metrics]
-
-
 def seeds_apart(model: Any, rank: int) -> None:
     """Move the seed generators of a worker away from those of the others."""
     for variable in model.non_trainable_variables:
@@ -164,13 +161,14 @@ _WRITERS = (
     keras.callbacks.BackupAndRestore,
     keras.callbacks.CSVLogger,
     keras.callbacks.ModelCheckpoint,
+    keras.callbacks.RemoteMonitor,
     keras.callbacks.TensorBoard,
     MemoryLog,
 )
 
 
 def without_writers(callbacks: Any) -> Any:
-    """Return callbacks but those that write files: only one worker should."""
+    """Return callbacks but those that write files, or to a server: only one worker should."""
     if callbacks is None or isinstance(callbacks, keras.callbacks.CallbackList):
         return callbacks
     several = callbacks if isinstance(callbacks, list | tuple) else [callbacks]
@@ -198,6 +196,28 @@ def _of_all(leaf: Any, is_chosen: bool, summed: Iterator[Any], behind: Iterator[
     if isinstance(leaf, tf.IndexedSlices):
         return tf.IndexedSlices(next(behind), next(behind), leaf.dense_shape)
     return tf.reduce_max(next(behind), 0) if is_chosen else next(summed)
+
+
+def _widths(late: list[Any], rows: int) -> Iterator[int]:
+    """Yield whether this worker has rows, and of what shape each is that metrics see behind the others'."""
+    for size in (1, *(size for leaf in late for size in leaf.shape[1:])):
+        yield size if rows else 0
+
+
+def _as_wide(late: list[Any], widths: list[int]) -> list[Any]:
+    """Return no rows in the shape of those of the others: their sentences may be longer than the sample's."""
+    having, *sizes = widths
+    if not having:
+        return late
+    each = iter(size // having for size in sizes)
+    return [tf.zeros([0, *(next(each) for _ in leaf.shape[1:])], leaf.dtype) for leaf in late]
+
+
+def _every(metrics: list[Any]) -> Iterator[Any]:
+    """Yield metrics, those that Keras holds in one for all of `compile` too."""
+    for metric in metrics:
+        yield metric
+        yield from getattr(metric, "metrics", ())
 
 
 def _tensors_in(structure: Any) -> list[Any]:

@@ -18,6 +18,7 @@ from anybatch.train.workers import (
     JOIN_VARIABLE,
     PEER_SECONDS,
     PEER_VARIABLE,
+    CannotListen,
     Membership,
     NobodyCame,
     PeerLost,
@@ -48,6 +49,9 @@ _OF_OTHERS = (
     tf.errors.UnknownError,
 )
 
+_NO_SERVER = "Could not start gRPC server"
+_ENDED = "the launcher has ended this attempt"
+
 _joined: list["CollectiveWorkers"] = []
 """At most one: a process can join once."""
 
@@ -62,9 +66,9 @@ def join() -> "CollectiveWorkers | None":
         return _joined[0] if _joined else None
     if context.context()._initialized:  # noqa: SLF001 - there is no public way to ask
         raise TooLate
-    workers = CollectiveWorkers(_strategy(), place)
-    workers.wait_for_all(seconds_of(JOIN_VARIABLE, JOIN_SECONDS))
+    workers = CollectiveWorkers(_strategy(place), place)
     stop_when_told()
+    workers.wait_for_all(seconds_of(JOIN_VARIABLE, JOIN_SECONDS))
     _joined.append(workers)
     return workers
 
@@ -75,13 +79,13 @@ def stop_when_told() -> None:
     def watch() -> None:
         while not told_to_stop():
             time.sleep(_WATCH_SECONDS)
-        context.context().abort_collective_ops(tf.errors.UNAVAILABLE, "the launcher has ended this attempt")
+        context.context().abort_collective_ops(tf.errors.UNAVAILABLE, _ENDED)
 
     if can_be_told_to_stop():
         threading.Thread(target=watch, name="anybatch-workers", daemon=True).start()
 
 
-def _strategy() -> Any:
+def _strategy(place: Membership) -> Any:
     """Return TensorFlow's strategy for several workers, without what it would do beside collectives.
 
     Its coordination service waits an hour for whoever does not come, catches SIGTERM, and ends the process
@@ -90,9 +94,13 @@ def _strategy() -> Any:
     context.context().configure_coordination_service(service_type="")
     collective_all_reduce_strategy.CollectiveAllReduceExtended._enable_check_health = False  # noqa: SLF001
     silence = seconds_of(PEER_VARIABLE, PEER_SECONDS)
-    return tf.distribute.MultiWorkerMirroredStrategy(
-        communication_options=tf.distribute.experimental.CommunicationOptions(timeout_seconds=silence)
-    )
+    options = tf.distribute.experimental.CommunicationOptions(timeout_seconds=silence)
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+    except tf.errors.UnknownError as error:
+        if _NO_SERVER not in str(error):
+            raise
+        raise CannotListen(place.rank, place.addresses[place.rank]) from None
 
 
 def _absent(place: Membership) -> tuple[str, ...]:
@@ -129,6 +137,8 @@ class CollectiveWorkers:
         try:
             count(tf.ones([1]))
         except _OF_OTHERS:
+            if told_to_stop():
+                raise PeerLost(self.rank, _ENDED) from None
             raise NobodyCame(_absent(self._place), self.size, seconds) from None
 
     def all_sum(self, tensors: Sequence[Any]) -> list[Any]:

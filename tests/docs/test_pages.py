@@ -1,5 +1,6 @@
 """Every block of every page runs, every name is explained, and no link leads nowhere."""
 
+import inspect
 import json
 import os
 import re
@@ -75,14 +76,27 @@ def test_every_public_name_has_a_docstring_with_an_example_and_a_place_in_the_re
     assert re.search(rf"^::: anybatch\.{name}$", (DOCS / "reference.md").read_text(), re.MULTILINE)
 
 
-@pytest.mark.parametrize("file", ["README", "ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "SECURITY"])
-def test_links_of_the_files_at_the_root_lead_somewhere(file):
-    text = (ROOT / f"{file}.md").read_text()
+def words_of_a_stream():
+    """Return what can be said to a stream: all that the class has for its users."""
+    return [name for name, _ in inspect.getmembers(ab.Stream) if not name.startswith("_")]
+
+
+@pytest.mark.parametrize("name", words_of_a_stream())
+def test_every_word_of_a_stream_has_an_example(name):
+    assert re.search(r"^\s*>>> ", inspect.getdoc(getattr(ab.Stream, name)) or "", re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "file", ["README", "ARCHITECTURE", "CHANGELOG", "CONTRIBUTING", "SECURITY", "benchmarks/README"]
+)
+def test_links_of_the_files_that_are_not_on_the_site_lead_somewhere(file):
+    page = ROOT / f"{file}.md"
+    text = page.read_text()
     linked = [
         one.partition("#")[0]
         for one in re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"", text)
         for one in one
     ]
     local = [one for one in linked if one and "://" not in one]
-    missing = [one for one in local if not (ROOT / one).exists()]
+    missing = [one for one in local if not (page.parent / one).exists()]
     assert not missing

@@ -1,6 +1,7 @@
 """The order of the tests, and an allocator that keeps nothing from one test to the next."""
 
 import os
+import signal
 import sys
 
 import pytest
@@ -10,6 +11,8 @@ collect_ignore = ["conftest.py"]
 GIVE_BACK = "TF_ONEDNN_USE_SYSTEM_ALLOCATOR"
 # TensorFlow looks at it when it makes its first tensor, which some modules do while they are imported
 os.environ[GIVE_BACK] = "true"
+# in the background of a shell Ctrl-C is ignored, and what tests start would inherit that
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.supervise import killed_late
 from tests.supervise.killed_training import train
 from tests.supervise.supervised import Told, command, events_of, needs_group
 
@@ -16,12 +17,12 @@ def trained(file):
         return int(loaded["parts"]), [loaded[name] for name in loaded.files if name != "parts"]
 
 
-def supervised(folder, name, memory):
+def supervised(folder, name, memory, *arguments):
     """Run a script beside this file under a limit, with no plan from another time."""
     script = folder / name
     script.write_text((HERE / name).read_text())
     done = subprocess.run(
-        [*command("--memory", memory), script, folder / "killed.npz"],
+        [*command("--memory", memory), script, folder / "killed.npz", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -54,3 +55,16 @@ def test_a_kill_while_sizes_are_tried_leads_to_smaller_ones(tmp_path):
     assert told.parts()[1] is not None
     parts, _ = trained(tmp_path / "killed.npz")
     assert parts >= 4
+
+
+@pytest.mark.long
+@needs_group
+@pytest.mark.parametrize("kind", ["model", "pipeline"])
+def test_a_kill_after_many_updates_changes_nothing_whoever_has_grown(tmp_path, kind):
+    killed_late.train(tmp_path / "free.npz", kind)
+    told = supervised(tmp_path, "killed_late.py", "500MiB", kind)
+    assert told.code == 0, told
+    assert told.causes() == ["killed for memory", "finished"]
+    weights, again = (trained(tmp_path / name)[1] for name in ("free.npz", "killed.npz"))
+    for one, other in zip(weights, again, strict=True):
+        np.testing.assert_allclose(other, one, rtol=1e-5, atol=1e-6)

@@ -14,19 +14,23 @@ endif
 
 VENV := .venv
 VENV_PYTHON := $(VENV)/bin/python
-EXTRAS := tensorflow ray test dev bench docs
+EXTRAS := tensorflow ray test dev docs
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PYO3_PYTHON := $(CURDIR)/$(VENV_PYTHON)
 export TF_CPP_MIN_LOG_LEVEL ?= 3
 export GRPC_VERBOSITY ?= ERROR
+# Every process that a test starts would compile anybatch anew, a third of a second each.
+unexport PYTHONDONTWRITEBYTECODE
 
 say = @printf '==> %s\n' $(1)
 
 # A stamp carries a checksum of what it was made from, so that a file which was touched, or changed and
 # changed back by switching branches, costs nothing.
 STAMPS := $(VENV)/stamps
-SETUP := $(STAMPS)/setup-$(shell cat pyproject.toml constraints.txt | cksum | tr ' ' '-')
+PACKAGES := $(shell cat pyproject.toml constraints.txt | cksum | tr ' ' '-')
+SETUP := $(STAMPS)/setup-$(PACKAGES)
+BENCH := $(STAMPS)/bench-$(PACKAGES)
 BUILD := $(STAMPS)/build-$(shell { pwd; find Cargo.toml Cargo.lock pyproject.toml rust/core rust/pixels rust/python -type f \
 	-exec cksum {} + 2>/dev/null | LC_ALL=C sort; } | cksum | tr ' ' '-')
 
@@ -136,8 +140,15 @@ format: $(SETUP) ## Rewrite Python and Rust sources in the agreed style
 	@$(VENV_PYTHON) -m ruff format --quiet .
 	@cargo fmt --all
 
+# Apart from the rest: where matplotlib is installed Keras imports it, a second of every process that a test starts.
+$(BENCH): | $(SETUP)
+	$(call say,"Installing what draws the plots")
+	@$(VENV_PYTHON) -c '$(LIST_REQUIREMENTS)' bench > $(VENV)/requirements-bench.txt
+	@$(VENV_PYTHON) -m pip install --quiet -c constraints.txt -r $(VENV)/requirements-bench.txt
+	@rm -f $(STAMPS)/bench-* && touch $@
+
 .PHONY: bench
-bench: $(BUILD) ## Measure, side by side with tf.data
+bench: $(BUILD) $(BENCH) ## Measure, side by side with everybody else; ARGS=--quick takes minutes
 	$(call say,"Running the benchmarks")
 	@$(VENV_PYTHON) -m benchmarks $(ARGS)
 

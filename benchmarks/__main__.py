@@ -1,18 +1,19 @@
 """Run the benchmarks: `python -m benchmarks --quick`."""
 
 import argparse
+import math
 import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks import plot, report
+from benchmarks import figures, picture, plot, report
 from benchmarks.datasets import DATASETS, Written, ensure
 from benchmarks.machine import fingerprint
 from benchmarks.registry import THEMES, Case, load_theme
 from benchmarks.report import CaseResult
-from benchmarks.rounds import ENOUGH_SECONDS, ENOUGH_SECONDS_QUICK, run_case
+from benchmarks.rounds import ENOUGH_PROCESS_SECONDS_QUICK, run_case
 from benchmarks.summary import amount_of, exit_code, summarise
 
 HERE = Path(__file__).resolve().parent
@@ -30,13 +31,25 @@ def main() -> int:
     # being told to end is like ctrl-C: the child under way ends too
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return max([run_theme(name, chosen) for name in chosen.theme or THEMES])
+        code = max([run_theme(name, chosen) for name in chosen.theme or THEMES])
+        return max(code, show_all()) if everything(chosen) else code
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("benchmarks: interrupted; the theme under way wrote nothing", file=sys.stderr)
         return 130
+
+
+def everything(chosen: argparse.Namespace) -> bool:
+    """Return whether this run has measured all that is kept and shown."""
+    less = chosen.quick or chosen.theme or chosen.case or chosen.without
+    return not less and chosen.out == HERE / "results"
+
+
+def show_all() -> int:
+    """Draw the picture of memory over time, and write the tables of the README."""
+    return max(picture.main(), figures.main())
 
 
 def arguments() -> argparse.Namespace:
@@ -50,7 +63,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="small data, fewer cases and contenders, 2 rounds: minutes, not hours",
+        help="small data, fewer cases and contenders, 2 rounds: below 10 minutes on 2 cores, not hours",
     )
     parser.add_argument("--theme", action="extend", nargs="+", choices=THEMES, help="default: all themes")
     parser.add_argument("--case", action="append", default=[], metavar="NAME", help="only these cases")
@@ -88,8 +101,8 @@ def run_theme(name: str, chosen: argparse.Namespace) -> int:
     stem = "-".join([name, *(["quick"] if chosen.quick else []), *chosen.case])
     report.show(theme, results, machine)
     report.write_lines(chosen.out / f"{stem}.jsonl", theme, results, machine)
-    draw(chosen.out / f"{stem}.svg", theme, results)
-    print(f"written: {chosen.out / stem}.jsonl, .svg", file=sys.stderr)
+    drawn = draw(chosen.out / f"{stem}.svg", theme, results)
+    print(f"written: {chosen.out / stem}.jsonl{', .svg' if drawn else ''}", file=sys.stderr)
     return exit_code(row for _, _, rows in results for row in rows)
 
 
@@ -98,8 +111,8 @@ def run_one(theme: str, case: Case, chosen: argparse.Namespace) -> CaseResult:
     written = data_of(case, chosen)
     print(f"{theme}/{case.name}: {written.folder.name}", file=sys.stderr)
     rounds = chosen.rounds or (2 if chosen.quick else 5)
-    enough = ENOUGH_SECONDS_QUICK if chosen.quick else ENOUGH_SECONDS
-    standings = run_case(case, written, rounds=rounds, enough_seconds=enough)
+    enough = ENOUGH_PROCESS_SECONDS_QUICK if chosen.quick else math.inf
+    standings = run_case(case, written, rounds=rounds, enough_process_seconds=enough)
     return case, standings, summarise(case, standings, amount_of(case, written))
 
 
@@ -110,12 +123,14 @@ def data_of(case: Case, chosen: argparse.Namespace) -> Written:
     return ensure(DATASETS[case.dataset], chosen.data, quick=chosen.quick)
 
 
-def draw(path: Path, theme: Any, results: list[CaseResult]) -> None:
-    """Draw the plot where matplotlib is installed."""
+def draw(path: Path, theme: Any, results: list[CaseResult]) -> bool:
+    """Draw the plot where matplotlib is installed; return whether it was."""
     try:
         plot.draw(path, theme, results)
     except ImportError as error:
         print(f"no plot: {error}; `pip install matplotlib` brings it", file=sys.stderr)
+        return False
+    return True
 
 
 if __name__ == "__main__":

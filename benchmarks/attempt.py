@@ -23,6 +23,7 @@ class Outcome:
     proof: Proof
     first_batch_seconds: float | None = None
     seconds: float | None = None  # by the contender's own clock, where not all of the run is the work
+    later_rate: float | None = None  # records/s behind the first batch, where that one takes much longer
     state_bytes: int | None = None
     weights_difference: float | None = None
     updates: int | None = None

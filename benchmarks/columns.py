@@ -44,6 +44,7 @@ PEAK = Column("peak", lambda row: _or_dash(row.peak_anonymous_bytes, mebibytes_i
 GROWTH = Column("growth", lambda row: _or_dash(row.peak_growth_bytes, mebibytes_in_words))
 STATE = Column("bytes to keep", lambda row: _or_dash(row.state_bytes, "{:,.0f}".format))
 RATE = Column("records/s", lambda row: _or_dash(row.rate, lambda rate: rate_in_words(rate, "records")))
+LATER = Column("then", lambda row: _or_dash(row.later_rate, lambda rate: rate_in_words(rate, "records")))
 ENDED = Column("ended", lambda row: row.ended)
 UPDATES = Column("updates", lambda row: _or_dash(row.updates, "{:.0f}".format))
 OFF_BY = Column("weights off by", lambda row: _or_dash(row.weights_difference, difference_in_words))
@@ -54,5 +55,5 @@ COLUMNS: Mapping[Measured, tuple[Column, ...]] = {
     "resume": (MEDIAN, SPREAD, RATIO, STATE, CPU, READ, PEAK, GROWTH),
     "growth": (MEDIAN, SPREAD, RATIO, RATE, PEAK),
     "difference": (MEDIAN, SPREAD, UPDATES),
-    "survival": (ENDED, OFF_BY, UPDATES, MEDIAN, SPREAD, RATIO, PEAK),
+    "survival": (ENDED, OFF_BY, UPDATES, MEDIAN, SPREAD, RATIO, FIRST_BATCH, LATER, PEAK),
 }

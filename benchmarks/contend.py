@@ -15,7 +15,7 @@ from typing import cast
 
 from benchmarks.attempt import Attempt, BatchAttempt
 from benchmarks.first_batch import FirstBatchAttempt
-from benchmarks.job import Answer, Job
+from benchmarks.job import NOT_HERE, Answer, Job
 from benchmarks.proc import StatusFile, page_faults_so_far, read_bytes_so_far
 
 
@@ -64,7 +64,7 @@ def keep_to(count: int) -> None:
         return
     free = sorted(os.sched_getaffinity(0))
     if len(free) < count:
-        raise OSError(f"there are {len(free)} cores here, {count} are needed")
+        raise OSError(f"{NOT_HERE}: there are {len(free)} cores, {count} are needed")
     os.sched_setaffinity(0, free[:count])
 
 
@@ -76,9 +76,11 @@ def enter(group: str) -> None:
 
 def wanted_of(attempt: Attempt, job: Job) -> Attempt:
     """Return the attempt at as much of the work as the job wants."""
-    if job.work == "all":
-        return attempt
-    return FirstBatchAttempt(job, cast("BatchAttempt", attempt))
+    return (
+        FirstBatchAttempt(job, attempt)
+        if job.work != "all" and isinstance(attempt, BatchAttempt)
+        else attempt
+    )
 
 
 def evict(paths: Sequence[str]) -> None:
@@ -108,6 +110,7 @@ def timed(attempt: Attempt, imported: Answer, forget: Sequence[str] = ()) -> Ans
         seconds=seconds if outcome.seconds is None else outcome.seconds,
         cpu_seconds=cpu_seconds,
         first_batch_seconds=outcome.first_batch_seconds,
+        later_rate=outcome.later_rate,
         read_bytes=None if read_before is None or read_after is None else read_after - read_before,
         page_faults=page_faults_so_far() - faults_before,
         state_bytes=outcome.state_bytes,

@@ -8,6 +8,8 @@ Purpose = Literal["check", "time", "time, then check"]
 # everything; the first batch only; the first batch of a process that has imported nothing yet
 Work = Literal["all", "first_batch", "first_batch_of_process"]
 FINISHED = "finished"
+# what a machine cannot do is no fault of a contender; failures that say so do not count as one
+NOT_HERE = "not possible here"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Answer:
     seconds: float = 0.0
     cpu_seconds: float = 0.0  # of all threads, user and system
     first_batch_seconds: float | None = None
+    later_rate: float | None = None  # records/s behind the first batch, where that one takes much longer
     read_bytes: int | None = None  # by read calls; what comes through a mapping is in page_faults
     page_faults: int = 0
     imported_at: float = 0.0  # on the monotonic clock that all processes share

@@ -27,7 +27,30 @@ BATCH, UPDATES = 512, 8
 PART_BY_HAND = 64
 LEARNING_RATE = 1e-3
 Array = NDArray[np.float32]
-Way = Callable[..., None]
+
+
+class Pace(keras.callbacks.Callback):
+    """Notes when batches end: the first one has planning and tracing in it, the others are the pace."""
+
+    def __init__(self, batch_size: int) -> None:
+        super().__init__()
+        self.batch_size = batch_size
+        self.ends: list[float] = []
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Note the time."""
+        self.ends.append(time.perf_counter())
+
+    def told(self, start: float) -> dict[str, float | None]:
+        """Return how long the first batch took, and how many samples passed in a second from then on."""
+        if not self.ends:
+            return {"first_seconds": None, "later_rate": None}
+        first, *later = self.ends
+        rate = len(later) * self.batch_size / (later[-1] - first) if later else None
+        return {"first_seconds": first - start, "later_rate": rate}
+
+
+Way = Callable[..., Pace]
 
 
 def main() -> None:
@@ -45,10 +68,10 @@ def main() -> None:
     more = {} if chosen.room is None else {"memory": base_bytes + chosen.room}
     limit_address_space(chosen.room)
     start = time.perf_counter()
-    WAYS[chosen.way](trained, x, y, checkpoint=chosen.checkpoint, **more)
-    seconds = time.perf_counter() - start
+    pace = WAYS[chosen.way](trained, x, y, checkpoint=chosen.checkpoint, **more)
+    told = {"seconds": time.perf_counter() - start, "records": len(x), "base_bytes": base_bytes}
     limit_address_space(None)
-    write(chosen.out, trained, {"seconds": seconds, "records": len(x), "base_bytes": base_bytes})
+    write(chosen.out, trained, told | pace.told(start))
 
 
 def arrays() -> tuple[Array, Array]:
@@ -76,21 +99,24 @@ def limit_address_space(room_bytes: int | None) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
 
 
-def write(path: Path, trained: keras.Model, told: dict[str, float]) -> None:
+def write(path: Path, trained: keras.Model, told: Mapping[str, float | None]) -> None:
     """Write weights and figures; the file appears whole."""
     weights = np.concatenate([np.asarray(weight).ravel() for weight in trained.get_weights()])
     unfinished = path.with_suffix(".part.npz")
-    told |= {"updates": int(trained.optimizer.iterations)}
-    np.savez(unfinished, weights=weights, told=json.dumps(told))
+    np.savez(
+        unfinished, weights=weights, told=json.dumps({**told, "updates": int(trained.optimizer.iterations)})
+    )
     unfinished.replace(path)
 
 
-def plain(trained: keras.Model, x: Array, y: Array, *, batch_size: int = BATCH, **_: Any) -> None:
+def plain(trained: keras.Model, x: Array, y: Array, *, batch_size: int = BATCH, **_: Any) -> Pace:
     """`model.fit`."""
-    trained.fit(x, y, batch_size=batch_size, shuffle=False, verbose=0)
+    pace = Pace(batch_size)
+    trained.fit(x, y, batch_size=batch_size, shuffle=False, verbose=0, callbacks=[pace])
+    return pace
 
 
-def halved(trained: keras.Model, x: Array, y: Array, **_: Any) -> None:
+def halved(trained: keras.Model, x: Array, y: Array, **_: Any) -> Pace:
     """Catch the error and call `model.fit` again with half the batch, as the articles have it."""
     batch_size = BATCH
     while True:
@@ -100,21 +126,23 @@ def halved(trained: keras.Model, x: Array, y: Array, **_: Any) -> None:
             batch_size //= 2
 
 
-def accumulated(trained: keras.Model, x: Array, y: Array, **_: Any) -> None:
+def accumulated(trained: keras.Model, x: Array, y: Array, **_: Any) -> Pace:
     """Keras' own accumulation, in parts that somebody has found by trying."""
     steps = {"gradient_accumulation_steps": BATCH // PART_BY_HAND}
     trained.compile(keras.optimizers.Adam(LEARNING_RATE, **steps), "mse")
-    plain(trained, x, y, batch_size=PART_BY_HAND)
+    return plain(trained, x, y, batch_size=PART_BY_HAND)
 
 
-def planned(trained: keras.Model, x: Array, y: Array, **more: Any) -> None:
+def planned(trained: keras.Model, x: Array, y: Array, **more: Any) -> Pace:
     """`ab.fit` with the memory there is."""
-    ab.fit(trained, x, y, batch_size=BATCH, shuffle=False, verbose=0, **more)
+    pace = Pace(BATCH)
+    ab.fit(trained, x, y, batch_size=BATCH, shuffle=False, verbose=0, callbacks=[pace], **more)
+    return pace
 
 
-def whole_first(trained: keras.Model, x: Array, y: Array, **more: Any) -> None:
+def whole_first(trained: keras.Model, x: Array, y: Array, **more: Any) -> Pace:
     """`ab.fit` that is told to begin with whole batches, which do not fit."""
-    planned(trained, x, y, micro_batch_size=BATCH, **more)
+    return planned(trained, x, y, micro_batch_size=BATCH, **more)
 
 
 WAYS: Mapping[str, Way] = {

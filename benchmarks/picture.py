@@ -1,4 +1,4 @@
-"""Draw the README's picture: `python -m benchmarks.picture`.
+"""Draw the README's picture: `python -m benchmarks.picture`; with `--kept`, of what was seen the last time.
 
 Memory over time of the two scripts of `anybatch demo`, both in a memory group of the same size.
 """
@@ -14,12 +14,12 @@ from typing import Any
 
 from anybatch.cli.demo import MEMORY
 from anybatch.cli.demo.data import damage, write_sorted_digits
+from benchmarks.plot import INK, for_light_and_dark
 
 HERE = Path(__file__).resolve().parent
 RESULTS, PICTURE = HERE / "results" / "memory.jsonl", HERE.parent / "docs" / "images" / "memory.svg"
 SCRIPTS = {"plain Keras": "with_keras.py", "anybatch": "with_anybatch.py"}
 COLOURS = {"plain Keras": "#4a90d9", "anybatch": "#e07b00"}
-GREY = "#808080"
 MIB = 1 << 20
 Event = dict[str, Any]
 
@@ -59,6 +59,12 @@ def events_of(folder: Path, script: str) -> list[Event]:
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
+def kept() -> dict[str, list[Event]]:
+    """Return what was seen of each script the last time."""
+    lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
+    return {name: [line for line in lines if line["script"] == name] for name in SCRIPTS}
+
+
 def draw(seen: dict[str, list[Event]]) -> None:
     """Draw one line per script, the limit, and how each ended."""
     import matplotlib as mpl
@@ -66,7 +72,7 @@ def draw(seen: dict[str, list[Event]]) -> None:
     mpl.use("svg")
     from matplotlib import pyplot as plt
 
-    with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "memory", "text.color": GREY}):
+    with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "memory", "text.color": INK}):
         figure, panel = plt.subplots(figsize=(9, 3.6), layout="constrained")
         for name, events in seen.items():
             draw_line(panel, name, events)
@@ -76,18 +82,19 @@ def draw(seen: dict[str, list[Event]]) -> None:
         panel.text(0.99, limit * 1.02, f"limit {limit:.0f} MiB", color="#c03030", fontsize=9, **at_right_end)
         panel.set_ylim(0, limit * 1.25)
         panel.margins(x=0.12)
-        panel.set_xlabel("seconds", color=GREY)
-        panel.set_ylabel("MiB", color=GREY)
+        panel.set_xlabel("seconds", color=INK)
+        panel.set_ylabel("MiB", color=INK)
         panel.set_title(
-            "the same model, batch 512, the same memory group", loc="left", fontsize=10, color=GREY
+            "the same model, batch 512, the same memory group", loc="left", fontsize=10, color=INK
         )
-        panel.tick_params(colors=GREY)
+        panel.tick_params(colors=INK)
         for side, spine in panel.spines.items():
             spine.set_visible(side in {"left", "bottom"})
-            spine.set_color(GREY)
+            spine.set_color(INK)
         PICTURE.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(PICTURE, transparent=True, metadata={"Date": None})
         plt.close(figure)
+    PICTURE.write_text(for_light_and_dark(PICTURE.read_text()))
 
 
 def draw_line(panel: Any, name: str, events: list[Event]) -> None:
@@ -107,4 +114,4 @@ def draw_line(panel: Any, name: str, events: list[Event]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(draw(kept()) if "--kept" in sys.argv[1:] else main())

@@ -47,21 +47,44 @@ def end(row: Row) -> str:
     if row["ended"] != FINISHED:
         return str(row["ended"])
     off = difference_in_words(row["weights_difference"])
-    return f"{FINISHED}, {rate_in_words(row['rate'], row['unit'])} samples/s, weights off by {off}"
+    pace = rate_in_words(row["rate"], row["unit"])
+    if row.get("later_rate"):
+        then = rate_in_words(row["later_rate"], row["unit"])
+        pace += f" samples/s ({then} behind the first batch, which took {row['first_batch_seconds']:.1f} s)"
+    else:
+        pace += " samples/s"
+    return f"{FINISHED}, {pace}, weights off by {off}"
 
 
 COMPARABLE = (value_in_words, mebibytes, per_second)
 """What is told in one number, of which one can be so many times another."""
 
+WITHIN_A_BUFFER = {
+    "Grain, shuffled": "Grain, window of 10,000",
+    "tfrecord, shuffled": "tfrecord",
+    "WebDataset, shuffled": "WebDataset",
+}
 TF_AND_GRAIN = {"tf.data best, shuffled": "tf.data", "Grain ArrayRecord, threads": "Grain on ArrayRecord"}
+RESUMERS = {
+    "tf.data checkpoint": "tf.data",
+    "tf.data skip": "its skip()",
+    "Grain ArrayRecord": "Grain on ArrayRecord",
+    "Grain, window": "Grain, window of 10,000",
+}
 HOLDERS = {
     "arrays in memory": "arrays",
     "tf.data cache": "cache()",
     "tf.data best, shuffled": "shuffle(10_000)",
 }
 ADDERS = {"articles' loop": "gradients added up by hand", "Keras accumulation": "Keras' accumulation"}
-TRAINERS = {"model.fit": "model.fit", "model.fit, except: halve": "except: halve"}
-SHUFFLED = {"tf.data best, shuffled": "tf.data, shuffle(10_000)"}
+TRAINERS = {
+    "model.fit": "model.fit",
+    "model.fit, except: halve": "except: halve",
+    "model.fit, accumulation": "accumulation by hand, 8 x 64",
+}
+GRAIN = {"Grain ArrayRecord, shuffled": "Grain on ArrayRecord"}
+SHUFFLED = {"tf.data best, shuffled": "tf.data, shuffle(10_000)", **GRAIN, **WITHIN_A_BUFFER}
+CORES = {"tf.data best, fixed": "tf.data", "Grain ArrayRecord": "Grain on ArrayRecord"}
 FITTERS = {"model.fit, tf.data usual": "model.fit, usual tf.data", "model.fit, tf.data best": "best tf.data"}
 RESIZERS = {"tf.data resize": "tf.data, resize", "tf.data antialias": "antialias=True, as ours"}
 QUESTIONS = (
@@ -103,16 +126,20 @@ QUESTIONS = (
         "a third of the data fits into memory, 150 KB images",
         "beyond_cache",
         "images",
-        {"tf.data best, shuffled in 300": "tf.data, shuffle(300)"},
+        {"tf.data best, shuffled in 300": "tf.data, shuffle(300)", **GRAIN},
         "anybatch shuffled",
         per_second,
     ),
+    Question("one core, 100 floats in file order", "cores", "floats_1", CORES, "anybatch", per_second),
+    Question("two cores, 100 floats in file order", "cores", "floats_2", CORES, "anybatch", per_second),
+    Question("one core, 150 KB images in file order", "cores", "images_1", CORES, "anybatch", per_second),
+    Question("two cores, 150 KB images in file order", "cores", "images_2", CORES, "anybatch", per_second),
     Question("an epoch of training, 100 floats", "training", "table", FITTERS, "ab.fit", per_second),
     Question(
         "first shuffled batch of 64 images",
         "first_batch",
         "images",
-        TF_AND_GRAIN,
+        TF_AND_GRAIN | WITHIN_A_BUFFER,
         "anybatch shuffled",
         value_in_words,
     ),
@@ -128,7 +155,7 @@ QUESTIONS = (
         "going on in mid-epoch",
         "resume",
         "images",
-        {"tf.data checkpoint": "tf.data", "Grain ArrayRecord": "Grain on ArrayRecord"},
+        RESUMERS,
         "anybatch",
         value_in_words,
     ),

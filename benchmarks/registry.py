@@ -55,6 +55,11 @@ class Case:
         """Return the case with those only that take part in quick runs."""
         return replace(self, contenders=tuple(one for one in self.contenders if one.quick))
 
+    def slow(self, *names: str) -> "Case":
+        """Return the case with some contenders left out of quick runs, where they take longest."""
+        marked = (replace(one, quick=one.quick and one.name not in names) for one in self.contenders)
+        return replace(self, contenders=tuple(marked))
+
     def without(self, names: Sequence[str]) -> "Case":
         """Return the case with some contenders left out."""
         return replace(self, contenders=tuple(one for one in self.contenders if one.name not in names))

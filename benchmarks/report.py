@@ -20,7 +20,7 @@ from benchmarks.rounds import Standing
 from benchmarks.summary import Row
 
 CaseResult = tuple[Case, list[Standing], list[Row]]
-LEAST_WIDTH = 140
+LEAST_WIDTH = 180
 PROVEN = {
     "ordered": "equal, in order",
     "any_order": "equal, any order",
@@ -90,5 +90,6 @@ def _notes(results: list[CaseResult]) -> list[str]:
         "`anybatch is` so many times as fast, or as small, by medians; below 1 it is slower or larger;",
         "`cpu` is that of all threads in one pass;",
         "`read` counts read calls in one pass, not what comes through a mapping; sizes are MiB;",
+        "`then` is the pace behind the first batch, which has planning and tracing in it;",
         "`peak` is anonymous memory, the largest sample of all rounds, `growth` the part since the imports",
     ]

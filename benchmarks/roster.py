@@ -147,6 +147,27 @@ CONTENDERS: dict[str, Contender] = {
             "bare limit", "bare:one_thread", "limit", "file_bytes", f"one thread; {_LIMIT}", quick=False
         ),
         Contender("bare limit, all cores", "bare:all_cores", "limit", "file_bytes", _LIMIT),
+        Contender(
+            "bare limit, one batch",
+            "bare:one_batch",
+            "limit",
+            "file_bytes",
+            "not a contender: the bytes of a batch copied and checksummed",
+        ),
+        Contender(
+            "bare limit, by batches",
+            "bare:by_batches",
+            "limit",
+            "file_bytes",
+            "not a contender: the bytes of one batch are held at a time, copied and checksummed",
+        ),
+        Contender(
+            "bare limit, opening",
+            "bare:opened",
+            "limit",
+            "file_bytes",
+            "not a contender: files are opened and asked for their sizes",
+        ),
     )
 }
 

@@ -1,6 +1,8 @@
 """Run a case: everybody is checked once, then timed in turns, each time in a fresh process."""
 
+import math
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,13 +13,15 @@ from benchmarks.child import answer_of
 from benchmarks.datasets import Written
 from benchmarks.environment import NotMade, interpreter
 from benchmarks.forms import shards_in
-from benchmarks.job import Answer, Job, Purpose
+from benchmarks.job import NOT_HERE, Answer, Job, Purpose
 from benchmarks.registry import Case, Contender
 
 BLOCK_BYTES = 1 << 20
 LONGEST_REASON = 300
 # Whoever has been timed for so long is known well enough: its rounds would hold up everybody else's.
-ENOUGH_SECONDS, ENOUGH_SECONDS_QUICK = 40.0, 5.0
+ENOUGH_SECONDS = 40.0
+# In quick runs its processes count whole: importing TensorFlow takes five seconds, whatever is timed then.
+ENOUGH_PROCESS_SECONDS_QUICK = 5.0
 
 
 @dataclass(slots=True)
@@ -29,6 +33,7 @@ class Standing:
     difference: str = ""  # it did something else
     checked: Answer = field(default_factory=Answer)
     timed: list[Answer] = field(default_factory=list)
+    process_seconds: float = 0.0  # imports, warm-up and checks included
 
     @property
     def failed(self) -> bool:
@@ -40,9 +45,14 @@ class Standing:
         """Return how long it has been timed."""
         return sum(answer.seconds for answer in self.timed)
 
+    def has_enough(self, process_seconds: float) -> bool:
+        """Return whether another round would hold up everybody else's; the first one is never left out."""
+        known = self.timed_seconds > ENOUGH_SECONDS or self.process_seconds > process_seconds
+        return bool(self.timed) and known
+
 
 def run_case(
-    case: Case, written: Written, *, rounds: int, enough_seconds: float = ENOUGH_SECONDS
+    case: Case, written: Written, *, rounds: int, enough_process_seconds: float = math.inf
 ) -> list[Standing]:
     """Return every contender's standing after a check and `rounds` timed rounds, interleaved."""
     standings = [Standing(contender) for contender in case.contenders]
@@ -51,7 +61,7 @@ def run_case(
     for number in range(1, min(rounds, case.rounds) + 1):
         purpose: Purpose = "time, then check" if number == 1 and case.check == "after" else "time"
         for standing in standings:
-            if standing.failed or standing.timed_seconds > enough_seconds:
+            if standing.failed or standing.has_enough(enough_process_seconds):
                 continue
             standing.timed.append(_answer(case, written, standing, purpose))
             if not standing.failed:
@@ -74,7 +84,15 @@ def unproven(contender: Contender, proof: Mapping[str, Any]) -> str:
 
 def _answer(case: Case, written: Written, standing: Standing, purpose: Purpose) -> Answer:
     contender = standing.contender
-    answer = _asked(case, written, contender, purpose)
+    try:
+        python = interpreter(contender.environment, written.folder.parent)
+        shards = shards_in(contender.form, case.dataset, written, python)
+    except NotMade as problem:
+        answer = Answer(failure=str(problem))
+    else:
+        start = time.monotonic()
+        answer = _asked(_job(case, written, contender, purpose, shards), case, written, python)
+        standing.process_seconds += time.monotonic() - start
     standing.failure = answer.failure.partition("\n")[0][:LONGEST_REASON]
     if not answer.failure:
         truth = {**written.truth, "file_bytes": written.file_bytes}
@@ -88,13 +106,10 @@ def _answer(case: Case, written: Written, standing: Standing, purpose: Purpose) 
     return answer
 
 
-def _asked(case: Case, written: Written, contender: Contender, purpose: Purpose) -> Answer:
-    try:
-        python = interpreter(contender.environment, written.folder.parent)
-        shards = shards_in(contender.form, case.dataset, written, python)
-    except NotMade as problem:
-        return Answer(failure=str(problem))
-    job = Job(
+def _job(
+    case: Case, written: Written, contender: Contender, purpose: Purpose, shards: tuple[str, ...]
+) -> Job:
+    return Job(
         f"benchmarks.contenders.{contender.build}",
         case.dataset,
         shards,
@@ -107,16 +122,19 @@ def _asked(case: Case, written: Written, contender: Contender, purpose: Purpose)
         work=case.work,
         cores=case.cores,
     )
-    if case.cache == "third" and purpose != "check":
+
+
+def _asked(job: Job, case: Case, written: Written, python: str) -> Answer:
+    if case.cache == "third" and job.purpose != "check":
         return _answer_in_group(job, python, written.file_bytes // 3)
-    read_once(shards)
+    read_once(job.shards)
     return answer_of(job, python)
 
 
 def _answer_in_group(job: Job, python: str, limit_bytes: int) -> Answer:
     group = own_group(limit_bytes)
     if isinstance(group, str):
-        return Answer(failure=f"no memory group: {group}")
+        return Answer(failure=f"{NOT_HERE}: no memory group: {group}")
     try:
         return answer_of(replace(job, group=str(group.entrance)), python)
     finally:

@@ -30,17 +30,19 @@ def varint(number: int) -> bytes:
     return bytes(groups)
 
 
-def packed_varints(values: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the varints of all values (not negative), and how many bytes each takes."""
+def packed_varints(numbers: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Return the varints of all numbers, and how many bytes each takes: ten if it is below zero."""
+    values = numbers.view(np.uint64)
     lengths = np.ones(len(values), np.int64)
-    for bits in range(7, 63, 7):
-        lengths += values >= (1 << bits)
+    for bits in range(7, 64, 7):
+        lengths += values >= np.uint64(1 << bits)
     starts = offsets_of(lengths)
     packed = np.zeros(int(starts[-1]), np.uint8)
     for group in range(int(lengths.max(initial=0))):
         has = lengths > group
-        more = np.where(lengths[has] > group + 1, 0x80, 0)
-        packed[starts[:-1][has] + group] = (values[has] >> (7 * group)) & 0x7F | more
+        more = np.where(lengths[has] > group + 1, 0x80, 0).astype(np.uint8)
+        sevens = (values[has] >> np.uint64(7 * group)).astype(np.uint8) & 0x7F
+        packed[starts[:-1][has] + group] = sevens | more
     return packed, lengths
 
 

@@ -35,6 +35,8 @@ class Learnt:
     updates: int
     records: int
     base_bytes: int  # what the process held before training
+    first_seconds: float | None  # until the first batch was done: planning and tracing are in it
+    later_rate: float | None  # samples/s from then on
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -94,6 +96,8 @@ class SurvivalAttempt:
             {"records": learnt.records},
             # restarts and their imports are part of being supervised
             seconds=all_seconds if self.supervised else learnt.seconds,
+            first_batch_seconds=learnt.first_seconds,
+            later_rate=learnt.later_rate,
             updates=learnt.updates,
             weights_difference=float(np.linalg.norm(learnt.weights - whole) / np.linalg.norm(whole)),
             ended=FINISHED,

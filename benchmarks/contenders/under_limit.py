@@ -10,6 +10,7 @@ from pathlib import Path
 
 from anybatch.memory import held_by_tree
 from anybatch.supervise.own_group import OwnGroup, own_group
+from benchmarks.job import NOT_HERE
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE_SECONDS = 0.01
@@ -30,7 +31,7 @@ def trained_in_group(command: Sequence[str], limit_bytes: int) -> End:
     """Run a command in a memory group of its own, as a container is one."""
     group = own_group(limit_bytes)
     if not isinstance(group, OwnGroup):
-        raise OSError(f"no memory group: {group}")
+        raise OSError(f"{NOT_HERE}: no memory group: {group}")
     try:
         return trained_with(["sh", "-c", ENTER, str(group.entrance), *command])
     finally:
@@ -42,7 +43,7 @@ def trained_with(command: Sequence[str]) -> End:
     with tempfile.TemporaryFile("w+") as said:
         with subprocess.Popen(
             command,
-            env={**os.environ, "PYTHONPATH": str(ROOT), "TF_CPP_MIN_LOG_LEVEL": "3"},
+            env={**os.environ, "PYTHONPATH": _path(), "TF_CPP_MIN_LOG_LEVEL": "3"},
             stdout=subprocess.DEVNULL,
             stderr=said,
             cwd=ROOT,
@@ -50,6 +51,11 @@ def trained_with(command: Sequence[str]) -> End:
             peak = _peak_of(child)
         said.seek(0)
         return End(child.returncode, said.read(), peak)
+
+
+def _path() -> str:
+    """Return where modules are found: this folder first, then wherever they were before."""
+    return os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def cause(end: End) -> str:

@@ -85,6 +85,20 @@ def test_going_on_gives_what_is_left_and_nothing_twice(written: Written) -> None
     assert answer.proof["records"] == 100
 
 
+@pytest.mark.parametrize("limit", ["one_thread", "all_cores", "by_batches", "one_batch", "opened"])
+def test_a_bare_limit_has_seen_every_byte(written: Written, limit: str) -> None:
+    answer = answer_of(job(written, f"bare:{limit}", purpose="check"))
+    assert (answer.failure, answer.proof) == ("", {"file_bytes": written.file_bytes})
+
+
+def test_a_bare_limit_waits_for_the_bytes_of_one_batch(written: Written) -> None:
+    warm = answer_of(job(written, "bare:one_batch", work="first_batch")).first_batch_seconds
+    cold = answer_of(job(written, "bare:one_batch", work="first_batch_of_process")).first_batch_seconds
+    assert warm is not None
+    assert cold is not None
+    assert 0 < warm < cold
+
+
 def batches_of(_: Sequence[str]) -> Iterator[Columns]:
     return iter([{"label": np.arange(start, start + 5)} for start in range(0, 50, 5)])
 
@@ -106,7 +120,7 @@ def test_going_on_a_batch_too_early_or_too_late_is_noticed(off_by: int) -> None:
 
 
 def test_more_cores_than_there_are_is_an_error_with_both_numbers() -> None:
-    with pytest.raises(OSError, match=r"there are \d+ cores here, 5000 are needed"):
+    with pytest.raises(OSError, match=r"not possible here: there are \d+ cores, 5000 are needed"):
         keep_to(5_000)
 
 

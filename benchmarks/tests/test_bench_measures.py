@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import figures
 from benchmarks.columns import COLUMNS
 from benchmarks.figures import second_table
 from benchmarks.job import FINISHED, Answer
@@ -69,6 +70,29 @@ def test_plots_follow_the_scheme_of_the_page() -> None:
     svg = for_light_and_dark(f'<svg><defs></defs><text style="fill: {INK}"/></svg>')
     assert "prefers-color-scheme:dark" in svg
     assert f'style="fill: var(--ink,{INK})"' in svg
+
+
+def test_the_readme_and_the_page_of_the_benchmarks_say_what_the_results_say() -> None:
+    for page, said in ((figures.README, figures.tables), (figures.PAGE, figures.pictures)):
+        assert page.read_text() == figures.with_figures(page.read_text(), said(figures.RESULTS))
+
+
+def test_of_several_contenders_under_one_heading_the_fastest_is_told_and_nobody_has_an_empty_column(
+    tmp_path: Path,
+) -> None:
+    names = {"tf.data best": 200.0, "tf.data best, fixed": 250.0, "anybatch": 1_000.0}
+    rates = {**names, "Grain": 4_000.0, "bare limit, all cores": 9_000.0}
+    rows = [
+        {"kind": "summary", "case": case, "contender": name, "rate": rate}
+        for case in figures.CASES
+        for name, rate in rates.items()
+        if (case, name) != ("ragged", "Grain")
+    ]
+    (tmp_path / "in_order.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    heads, _, *body = figures.first_table(tmp_path).splitlines()
+    assert heads.endswith("| tf.data, best | Grain | anybatch | bare limit |")
+    assert body[0].endswith("| 250 (4.0x) | 4,000 (0.25x) | **1,000** | 9,000 |")
+    assert body[-1].endswith("| 250 (4.0x) |  | **1,000** | 9,000 |")
 
 
 def test_the_readme_tells_of_the_themes_that_were_run_only(tmp_path: Path) -> None:

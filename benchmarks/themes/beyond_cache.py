@@ -3,7 +3,9 @@
 from benchmarks.registry import Case, Theme
 from benchmarks.roster import contenders
 
-OTHERS_AND_OURS = contenders("Grain ArrayRecord, shuffled", "anybatch shuffled", "anybatch window")
+OTHERS_AND_OURS = contenders(
+    "Grain ArrayRecord, shuffled", "anybatch shuffled", "anybatch window", "bare limit, all cores"
+)
 
 THEME = Theme(
     "beyond_cache",

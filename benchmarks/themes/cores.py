@@ -17,7 +17,7 @@ THEME = Theme(
             EVERYBODY,
             batch=batch,
             cores=cores,
-            quick=dataset == "floats",
+            quick=dataset == "images",
         )
         for dataset, title, batch in (
             ("floats", "100 floats and a label", 512),

@@ -33,6 +33,7 @@ THEME = Theme(
             EVERYBODY,
             batch=512,
             promised={"records": 10_240},
+            quick=False,
         ),
         Difference(
             "usual",

@@ -13,9 +13,12 @@ EVERYBODY = contenders(
     "anybatch shuffled",
     "anybatch window",
     "anybatch shuffled, first sight",
+    "bare limit, one batch",
 )
 WITH_WEBDATASET = (*EVERYBODY[:4], *contenders("WebDataset, shuffled"), *EVERYBODY[4:])
-OF_PROCESS = contenders("tf.data best, shuffled", "Grain ArrayRecord, threads", "anybatch shuffled")
+OF_PROCESS = contenders(
+    "tf.data best, shuffled", "Grain ArrayRecord, threads", "anybatch shuffled", "bare limit, one batch"
+)
 
 FirstBatch = partial(Case, measured="first_batch", check="before")
 
@@ -49,6 +52,7 @@ THEME = Theme(
             OF_PROCESS,
             batch=64,
             work="first_batch_of_process",
+            quick=False,
         ),
     ),
 )

@@ -15,7 +15,7 @@ THEME = Theme(
     "index",
     "Where the records are, page cache warm",
     (
-        Case("small_records", "index 450-byte records", "floats", "bytes", READING),
+        Case("small_records", "index 450-byte records", "floats", "bytes", READING, quick=False),
         Case(
             "large_records",
             "index 150 KB records, of which only the headers need reading",
@@ -29,8 +29,9 @@ THEME = Theme(
             "open 1,000 shards that have an index",
             "shards1000",
             "shards",
-            contenders("tf.data count", "anybatch open"),
+            contenders("tf.data count", "anybatch open", "bare limit, opening"),
             check="before",
+            quick=False,
         ),
     ),
 )

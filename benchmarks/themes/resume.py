@@ -3,6 +3,7 @@
 from functools import partial
 
 from benchmarks.registry import Case, Contender, Theme
+from benchmarks.roster import contenders
 
 EVERYBODY = (
     Contender(
@@ -12,7 +13,14 @@ EVERYBODY = (
         "any_order",
         "with the shuffling buffer",
     ),
-    Contender("tf.data skip", "resume_tf:skip", "peer", "any_order", "makes what it skips; needs a seed"),
+    Contender(
+        "tf.data skip",
+        "resume_tf:skip",
+        "peer",
+        "any_order",
+        "makes what it skips; needs a seed",
+        quick=False,
+    ),
     Contender(
         "Grain, window",
         "grain_arrays:resumed_records",
@@ -35,6 +43,7 @@ EVERYBODY = (
     Contender(
         "anybatch window", "resume_ours:window", "ours", "any_order", 'shuffle(window="64MiB")', quick=False
     ),
+    *contenders("bare limit, one batch"),
 )
 
 Resume = partial(Case, measured="resume", check="before")

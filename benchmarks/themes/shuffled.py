@@ -15,14 +15,20 @@ EVERYBODY = contenders(
 )
 WITH_WEBDATASET = (*EVERYBODY[:4], *contenders("WebDataset, shuffled"), *EVERYBODY[4:])
 COLD = contenders(
-    "tf.data best, shuffled", "Grain ArrayRecord, shuffled", "anybatch shuffled", "anybatch window"
+    "tf.data best, shuffled",
+    "Grain ArrayRecord, shuffled",
+    "anybatch shuffled",
+    "anybatch window",
+    "bare limit, all cores",
 )
 
 THEME = Theme(
     "shuffled",
     "Shuffled batches, checksums checked",
     (
-        Case("floats", "100 floats and a label", "floats", "records", EVERYBODY),
+        Case("floats", "100 floats and a label", "floats", "records", EVERYBODY).slow(
+            "Grain ArrayRecord, shuffled"
+        ),
         Case("bytes784", "784 raw bytes and a label", "bytes784", "records", EVERYBODY, quick=False),
         Case("images", "150 KB raw images and a label", "images", "records", WITH_WEBDATASET, batch=64),
         Case(
@@ -32,7 +38,14 @@ THEME = Theme(
             "floats_cold", "100 floats, page cache cold", "floats", "records", COLD, cache="cold", quick=False
         ),
         Case(
-            "images_cold", "150 KB images, page cache cold", "images", "records", COLD, batch=64, cache="cold"
+            "images_cold",
+            "150 KB images, page cache cold",
+            "images",
+            "records",
+            COLD,
+            batch=64,
+            cache="cold",
+            quick=False,
         ),
     ),
 )

@@ -37,7 +37,7 @@ NO_LIMIT = Contender(
     "records",
     "not a contender: all memory",
 )
-Survival = partial(Case, measured="survival", rounds=1, check="always", promised={"records": 4_096})
+Survival = partial(Case, measured="survival", rounds=3, check="always", promised={"records": 4_096})
 
 THEME = Theme(
     "survival",
@@ -49,6 +49,7 @@ THEME = Theme(
             "",
             "records",
             (PLAIN, HALVED, BY_HAND, PLANNED, WHOLE_FIRST, NO_LIMIT),
+            quick=False,
         ),
         Survival(
             "group",

@@ -15,6 +15,7 @@ THEME = Theme(
             contenders(
                 "model.fit, tf.data usual", "model.fit, tf.data best", "ab.fit", "model.fit, constant batch"
             ),
+            check="always",
         ),
         Case(
             "one_part",
@@ -22,6 +23,8 @@ THEME = Theme(
             "floats",
             "records",
             contenders("ab.fit, constant batch", "model.fit, constant batch"),
+            check="always",
+            quick=False,
         ),
     ),
 )

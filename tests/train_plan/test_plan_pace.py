@@ -19,33 +19,41 @@ class Clock:
         return Pace(part, self.seconds[part] * (1.5 if first else 1.0), 1000 * part - first)
 
 
+SIZES = [128, 86, 64, 43, 32]
+"""Two parts of 256, then three, four, six and eight."""
+
+
+def seconds_of(*seconds):
+    return dict(zip(SIZES, seconds, strict=True))
+
+
 def test_a_part_and_smaller_ones_are_timed_in_turns_and_the_best_of_each_counts():
-    clock = Clock({128: 0.42, 86: 0.41, 64: 0.40, 32: 0.39})
-    best = {Pace(128, 0.42, 128_000), Pace(86, 0.41, 86_000), Pace(64, 0.40, 64_000), Pace(32, 0.39, 32_000)}
+    clock = Clock(seconds_of(0.52, 0.51, 0.50, 0.50, 0.49))
+    best = {Pace(part, seconds, 1000 * part) for part, seconds in clock.seconds.items()}
     assert set(paces(clock, 128, 256)) == best
-    assert clock.asked == [128, 86, 64, 32] * ROUNDS
+    assert clock.asked == SIZES * ROUNDS
 
 
 def test_updates_that_take_no_time_are_timed_more_often():
-    clock = Clock({128: 0.031, 86: 0.03, 64: 0.031, 32: 0.032})
+    clock = Clock(seconds_of(0.031, 0.03, 0.031, 0.03, 0.032))
     paces(clock, 128, 256)
-    assert clock.asked == [128, 86, 64, 32] * MOST_ROUNDS
+    assert clock.asked == SIZES * MOST_ROUNDS
 
 
 def test_what_is_clearly_slower_is_not_timed_again():
-    clock = Clock({128: 0.05, 86: 0.04, 64: 0.041, 32: 0.06})
+    clock = Clock(seconds_of(0.05, 0.04, 0.041, 0.05, 0.06))
     seen = {pace.part: pace.seconds for pace in paces(clock, 128, 256)}
-    assert clock.asked == [128, 86, 64, 32] * ROUNDS + [86, 64] * (MOST_ROUNDS - ROUNDS)
+    assert clock.asked == SIZES * ROUNDS + [86, 64] * (MOST_ROUNDS - ROUNDS)
     assert seen == pytest.approx(clock.seconds)
-    clock = Clock({128: 0.05, 86: 0.04, 64: 0.05, 32: 0.06})
+    clock = Clock(seconds_of(0.05, 0.04, 0.05, 0.05, 0.06))
     paces(clock, 128, 256)
-    assert clock.asked == [128, 86, 64, 32] * ROUNDS
+    assert clock.asked == SIZES * ROUNDS
 
 
 def test_updates_that_take_long_are_timed_once():
-    clock = Clock({128: 4.0, 86: 4.0, 64: 4.0, 32: 3.0})
+    clock = Clock(seconds_of(4.0, 4.0, 4.0, 3.5, 3.0))
     paces(clock, 128, 256)
-    assert clock.asked == [128, 86, 64, 32]
+    assert clock.asked == SIZES
 
 
 def test_small_parts_are_not_cut_further():
@@ -56,10 +64,10 @@ def test_small_parts_are_not_cut_further():
 
 
 def test_what_does_not_fit_after_all_is_not_asked_for_again():
-    clock = Clock({128: 0.4, 86: 0.4, 64: 0.3, 32: 0.3}, fails_at=64)
+    clock = Clock(seconds_of(0.4, 0.4, 0.3, 0.3, 0.3), fails_at=64)
     seen = {pace.part: pace.seconds for pace in paces(clock, 128, 256)}
-    assert seen == pytest.approx({128: 0.6, 86: 0.6, 32: 0.45})
-    assert clock.asked == [128, 86, 64, 32]
+    assert seen == pytest.approx({128: 0.6, 86: 0.6, 43: 0.45, 32: 0.45})
+    assert clock.asked == SIZES
 
 
 @pytest.mark.parametrize(

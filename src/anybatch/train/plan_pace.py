@@ -14,12 +14,12 @@ from anybatch.train.split import part_sizes
 FASTER = 0.95
 """A smaller part that takes less than this share of the time is chosen: it takes less memory, too, so that
 little is lost where chance has decided."""
-TIMES = (2, 4)
-"""Twice and four times as many parts are timed besides, and one part more."""
+TIMES = (2, 3, 4)
+"""Two, three and four times as many parts are timed besides, and one part more."""
 SMALLEST = 8
-ROUNDS, MOST_ROUNDS = 2, 8
-ENOUGH_SECONDS, LONG_SECONDS = 3.0, 4.0
-"""More rounds while they take no time; only one where that takes long."""
+ROUNDS, MOST_ROUNDS = 2, 16
+ENOUGH_SECONDS, LONG_SECONDS = 6.0, 4.0
+"""More rounds while they take no time, because single ones scatter by a tenth; only one where that takes long."""
 BEATEN = 1.1
 """A part that takes so many times as long as the fastest does not run in the rounds that follow."""
 

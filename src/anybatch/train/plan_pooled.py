@@ -131,17 +131,15 @@ class PooledSearch:
         """Return what was chosen, or a step on the way to it.
 
         What does not grow with the samples, as the commit, may hide a slope at the sizes that were tried; it
-        cannot be steeper than all that was used there.
+        is hardly steeper than all that was used there, which has room enough in it.
         """
         rows = self._seen[-1].samples
         if rows == 1 or wanted <= _STEP * rows or self.sums_bytes:
             return wanted
         step = self._largest(_STEP * rows, self._line())
-        return max(step or 1, self._largest(wanted, self._steepest()) or 1)
-
-    def _steepest(self) -> PeakModel:
-        """Return the steepest line that may hide under all that was used."""
-        return PeakModel(0.0, self._most_taken_bytes / self._seen[-1].samples)
+        steepest_bytes = self._most_taken_bytes / rows
+        surely = int((self._within_bytes - self._held_bytes) / max(1.0, steepest_bytes))
+        return max(step or 1, self._largest(min(wanted, max(1, surely)), self._line()) or 1)
 
     def _largest(self, ceiling: int, line: PeakModel) -> int | None:
         for parts in range(-(-self.batch_size // max(1, ceiling)), self.batch_size + 1):

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -294,6 +295,15 @@ def test_people_get_one_line_per_death(tmp_path):
     lines = [line for line in done.stderr.splitlines() if line.startswith("anybatch: ")]
     assert len([line for line in lines if "memory ran out" in line]) == 1
     assert "restarted once" in lines[-1]
+
+
+def test_people_get_a_summary_of_a_run_in_which_nothing_happened(tmp_path):
+    script = write_script(tmp_path, "train()")
+    done = subprocess.run(
+        [sys.executable, "-m", "anybatch", "run", str(script)], capture_output=True, text=True, check=False
+    )
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("anybatch: ")]
+    assert re.fullmatch(r"anybatch: no restart; peak [\d.]+ MiB of [\d.]+ GiB; \d+ steps in \d+ s", line)
 
 
 def wait_until(holds):

@@ -26,9 +26,20 @@ class Summary:
     seconds: float
 
     def __str__(self) -> str:
-        times = "once" if self.restarts == 1 else f"{self.restarts:,} times"
         memory = f"peak {size(self.peak_bytes)} of {size(self.limit_bytes)}"
-        return f"restarted {times}; {memory}; {self.last_step:,} steps in {self.seconds:,.0f} s"
+        steps = f"{self.last_step:,} steps in " if self.last_step else ""
+        return f"{_restarted(self.restarts)}; {memory}; {steps}{self.seconds:,.0f} s"
+
+
+def _restarted(times: int) -> str:
+    """Return how often, in words.
+
+    >>> [_restarted(times) for times in (0, 1, 2)]
+    ['no restart', 'restarted once', 'restarted 2 times']
+    """
+    if not times:
+        return "no restart"
+    return "restarted once" if times == 1 else f"restarted {times:,} times"
 
 
 class Teller(Protocol):
@@ -62,11 +73,13 @@ class Lines:
         self._terminal = out.isatty()
         self._alone = not sys.stdout.isatty()
         self._shown = False
+        self._restarts = 0
 
     def note(self, text: str) -> None:
         self._line(f"anybatch: {text}")
 
     def began(self, orders: Orders, no_group: str | None) -> None:
+        self._restarts = orders.attempt - 1
         if orders.attempt == 1 and no_group is not None:
             self.note(
                 f"no memory group of its own for the script ({no_group}); its memory is watched instead"
@@ -75,7 +88,7 @@ class Lines:
     def looked(self, sample: Sample, pulse: Pulse, limit_bytes: int) -> None:
         if not self._terminal:
             return
-        text = live_line(sample, pulse, limit_bytes)
+        text = live_line(sample, pulse, limit_bytes, self._restarts)
         if self._alone:
             self._write(f"\r\x1b[K{text[: _columns(self._out) - 1]}")
             self._shown = True
@@ -87,8 +100,7 @@ class Lines:
             self.note(f"{verdict.sentence}; {then}" if then else verdict.sentence)
 
     def over(self, summary: Summary) -> None:
-        if summary.restarts:
-            self.note(str(summary))
+        self.note(str(summary))
 
     def _line(self, text: str) -> None:
         self._write(("\r\x1b[K" if self._shown else "") + text + "\n")
@@ -140,7 +152,7 @@ class Events:
         sys.stdout.flush()
 
 
-def live_line(sample: Sample, pulse: Pulse, limit_bytes: int) -> str:
+def live_line(sample: Sample, pulse: Pulse, limit_bytes: int, restarts: int = 0) -> str:
     """Return what matters now.
 
     >>> live_line(
@@ -149,10 +161,13 @@ def live_line(sample: Sample, pulse: Pulse, limit_bytes: int) -> str:
     'step 1,200 · epoch 3 · batch 512 = 4 x 128 · 1 GiB of 2 GiB'
     >>> live_line(Sample(1.0, 1 << 30, 0, 64), Pulse(batch_size=512, part=64, planning=True, beat=3), 2 << 30)
     'planning, parts of 64 tried · 1 GiB of 2 GiB'
+    >>> live_line(Sample(1.0, 1 << 30, 0, 64), Pulse(), 2 << 30, restarts=1)
+    'not training yet · 1 GiB of 2 GiB · restarted once'
     """
     memory = f"{size(sample.held_bytes)} of {size(limit_bytes)}"
     waiting = f"waiting for memory {sample.pressure:.0%} of the time" if sample.pressure >= 0.1 else ""
-    return " · ".join(text for text in (*_where(pulse), memory, waiting) if text)
+    again = _restarted(restarts) if restarts else ""
+    return " · ".join(text for text in (*_where(pulse), memory, again, waiting) if text)
 
 
 def _where(pulse: Pulse) -> tuple[str, ...]:

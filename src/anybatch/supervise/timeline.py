@@ -57,16 +57,12 @@ def timeline(script: str, summary: Summary, chapters: Sequence[Chapter], start_s
     return _PAGE.format(
         title=escape(Path(script).name),
         outcome=escape(f"{outcome}, exit code {summary.exit_code}"),
-        summary=escape(str(summary)) if summary.restarts else escape(_without_restart(summary)),
+        summary=escape(str(summary)),
         width=_WIDTH,
         height=_HEIGHT,
         picture=picture,
         rows=rows,
     )
-
-
-def _without_restart(summary: Summary) -> str:
-    return f"no restart; peak {size(summary.peak_bytes)} of {size(summary.limit_bytes)}"
 
 
 def _grid(scale: _Scale) -> Iterator[str]:

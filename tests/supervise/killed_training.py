@@ -19,7 +19,7 @@ def train(out) -> None:
     model = keras.Sequential(
         [
             keras.Input((32, 32, 3)),
-            layers.Conv2D(32, 3, activation="relu"),
+            layers.Conv2D(96, 3, activation="relu"),
             layers.Conv2D(32, 3, activation="relu"),
             layers.GlobalAveragePooling2D(),
             layers.Dense(10),

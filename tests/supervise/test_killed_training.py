@@ -36,7 +36,7 @@ def supervised(folder, name, memory, *arguments):
 @needs_group
 def test_a_training_that_the_kernel_kills_is_finished_in_smaller_parts(tmp_path):
     train(tmp_path / "free.npz")
-    told = supervised(tmp_path, "killed_training.py", "400MiB")
+    told = supervised(tmp_path, "killed_training.py", "480MiB")
     assert told.code == 0, told
     assert told.causes()[0] == "killed for memory"
     assert told.causes()[-1] == "finished"

@@ -28,10 +28,11 @@ def memory_trials(
 ) -> tuple[MemoryTrial, ...]:
     """Return the peak of one epoch per way and number of samples, the smaller ones first.
 
-    A first epoch that nobody measures makes what every way needs once: traces, thread pools, slots.
+    A first batch of each that nobody measures makes what a way needs once: traces, thread pools, slots.
     """
     stream, model = as_stream(data, "data"), build_model()
-    _with_anybatch(model, stream, batch_size, batch_size)
+    for feed in WAYS.values():
+        feed(model, stream, batch_size, batch_size)
     return tuple(
         MemoryTrial(way, samples, _peak(feed, model, stream, samples, batch_size))
         for way, feed in WAYS.items()

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.machine import in_words
+from benchmarks.machine import in_words, kind_in_words
 from benchmarks.measures import MEASURES, rate_in_words, times_better
 from benchmarks.questions import COMPARABLE, QUESTIONS, Question, Row
 from benchmarks.registry import THEMES, load_theme
@@ -127,17 +127,27 @@ def ratio(times: float) -> str:
 
 
 def when(folder: Path) -> str:
-    """Return on which machine, and between which days, the themes were measured."""
-    measured = ("in_order", *(question.theme for question in QUESTIONS))
-    machines = [machine_of(lines) for theme in measured if (lines := lines_of(folder, theme))]
-    days = sorted({machine["measured"].partition("T")[0] for machine in machines})
+    """Return on which machines, and between which days, the themes were measured."""
+    measured = dict.fromkeys(("in_order", *(question.theme for question in QUESTIONS)))
+    machines = {theme: machine_of(lines) for theme in measured if (lines := lines_of(folder, theme))}
+    days = sorted({machine["measured"].partition("T")[0] for machine in machines.values()})
     span = " and ".join(dict.fromkeys((days[0], days[-1])))
     return (
         f"Each theme is one run, everybody in turns, {'between' if len(days) > 1 else 'on'} {span}, "
-        f"on {in_words(machines[0])}. Every round, with commit and load, stands in "
+        f"on {where(machines)}. Every round, with commit and load, stands in "
         "[benchmarks/results](benchmarks/README.md); `make bench` measures all of it anew and writes these "
         "tables."
     )
+
+
+def where(machines: Mapping[str, Row]) -> str:
+    """Return the machine of most themes, and by name the themes that were measured on another one."""
+    kinds = {theme: kind_in_words(machine) for theme, machine in machines.items()}
+    most, *others = sorted(dict.fromkeys(kinds.values()), key=lambda kind: -list(kinds.values()).count(kind))
+    named = {
+        other: ", ".join(f"`{theme}`" for theme, kind in kinds.items() if kind == other) for other in others
+    }
+    return "; ".join([most, *(f"{themes} on {other}" for other, themes in named.items())])
 
 
 def pictures(folder: Path) -> str:

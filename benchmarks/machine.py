@@ -33,11 +33,16 @@ def fingerprint() -> dict[str, Any]:
 
 def in_words(machine: dict[str, Any]) -> str:
     """Return the fingerprint as one line for people."""
+    return f"{kind_in_words(machine)}; load before the run {machine['load_before']:.2f}"
+
+
+def kind_in_words(machine: dict[str, Any]) -> str:
+    """Return the same without what changes from run to run."""
     memory_gib = int(machine["memory"].split()[0]) / (1 << 20) if machine["memory"] else 0
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     return (
         f"{machine['cpu']}, {machine['cores']} cores, {memory_gib:.1f} GiB, {machine['kernel']}, "
-        f"Python {machine['python']}, {versions}; load before the run {machine['load_before']:.2f}"
+        f"Python {machine['python']}, {versions}"
     )
 
 

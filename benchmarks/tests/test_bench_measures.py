@@ -104,3 +104,11 @@ def test_the_readme_tells_of_the_themes_that_were_run_only(tmp_path: Path) -> No
     (line,) = second_table(tmp_path).splitlines()[2:]
     assert "model.fit killed by the kernel" in line
     assert f"**{FINISHED}, 9 samples/s, weights off by 2.0e-07**" in line
+
+
+def test_themes_of_another_machine_are_named(tmp_path: Path) -> None:
+    more = {"cores": 2, "memory": "4194304 kB", "kernel": "Linux 6", "python": "3.11", "versions": {}}
+    kinds = {"in_order": "AMD", "shuffled": "AMD", "cores": "Intel", "survival": "Intel", "resume": "AMD"}
+    machines = {theme: {**more, "cpu": cpu} for theme, cpu in kinds.items()}
+    rest = "2 cores, 4.0 GiB, Linux 6, Python 3.11, "
+    assert figures.where(machines) == f"AMD, {rest}; `cores`, `survival` on Intel, {rest}"

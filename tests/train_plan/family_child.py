@@ -218,7 +218,7 @@ def timed(run: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def all_sizes(name: str, megabytes: int) -> dict[str, Any]:
-    """Return samples per second of the chosen part, and of every other one that keeps the limit by the margin.
+    """Return samples per second of the chosen part, and of every other one that keeps the limit by a margin.
 
     What comes closer to it keeps it one time and not the next (an LSTM's whole batch took 400 of 392 MiB), so
     no plan may take that. Of many, the fastest owes something to chance: so it is measured again beside the

@@ -41,10 +41,10 @@ def run(
 ) -> int:
     """Run a training script, and start it again when it ran out of memory or was killed.
 
-    Each death gets one line: why, by which evidence, and what happens next; the end has one with restarts, peak
-    and steps. A restart continues from the last state of ab.fit, with smaller parts if memory was the reason.
-    Bugs in the script are not restarted. On a terminal the window's title shows step, memory and restarts, or
-    the last line if the script prints into a file.
+    Each death gets one line: why, by which evidence, and what happens next; the end has one with restarts,
+    peak and steps. A restart continues from the last state of ab.fit, with smaller parts if memory was the
+    reason. Bugs in the script are not restarted. On a terminal the window's title shows step, memory and
+    restarts, or the last line if the script prints into a file.
 
     Exit code: the script's own; 128 + N if signal N ended it; 2 if it could not be started.
     """

@@ -19,7 +19,7 @@ TIMES = (2, 3, 4)
 SMALLEST = 8
 ROUNDS, MOST_ROUNDS = 2, 16
 ENOUGH_SECONDS, LONG_SECONDS = 6.0, 4.0
-"""More rounds while they take no time, because single ones scatter by a tenth; only one where that takes long."""
+"""More rounds while they take no time, as single ones scatter by a tenth; one only where it takes long."""
 BEATEN = 1.1
 """A part that takes so many times as long as the fastest does not run in the rounds that follow."""
 

@@ -59,7 +59,7 @@ def test_a_kill_while_sizes_are_tried_leads_to_smaller_ones(tmp_path):
 
 @pytest.mark.long
 @needs_group
-@pytest.mark.parametrize("kind", ["model", "pipeline"])
+@pytest.mark.parametrize("kind", [pytest.param("model", marks=pytest.mark.soak), "pipeline"])
 def test_a_kill_after_many_updates_changes_nothing_whoever_has_grown(tmp_path, kind):
     killed_late.train(tmp_path / "free.npz", kind)
     told = supervised(tmp_path, "killed_late.py", "500MiB", kind)

@@ -178,6 +178,18 @@ def test_batch_normalisation_commits_the_statistics_of_the_whole_batch() -> None
     assert "batch_normalization" in str(history.plan)
 
 
+def test_what_is_not_exact_in_parts_is_in_the_log_before_the_first_update(caplog: Any) -> None:
+    seen = []
+    watching = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: seen.append(len(caplog.records))
+    )
+    for micro in (BATCH, 5):
+        options = {"batch_size": BATCH, "verbose": 0, "micro_batch_size": micro, "callbacks": [watching]}
+        ab.fit(normalised(), X, Y, **options)
+    assert (seen[0], seen[-1]) == (0, 1)
+    assert "not exactly the update of the whole batch: BatchNormalization" in caplog.text
+
+
 @pytest.mark.parametrize("name", SOURCES)
 def test_what_is_found_when_batches_are_split_is_told_whatever_the_data_is(name: str) -> None:
     history = ab.fit(normalised(), **SOURCES[name](), verbose=0, micro_batch_size=5)

@@ -147,6 +147,26 @@ def test_more_than_the_limit_before_training_is_said_with_both_numbers(model):
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
+@pytest.mark.parametrize("told", [{"micro_batch_size": 8}, {}], ids=["a part that was named", "auto"])
+@pytest.mark.parametrize("train", [ab.fit, ab.evaluate])
+def test_training_above_the_limit_is_refused_whoever_chose_the_part(model, told, train):
+    with pytest.raises(AboveLimit):
+        train(model, stream(), memory=10 * MB, verbose=0, **told)
+
+
+def test_data_that_comes_only_once_is_said_not_to_be_probed(model):
+    with pytest.raises(AboveLimit):
+        ab.fit(model, once(), memory=10 * MB, verbose=0)
+    history = ab.fit(model, once(), memory=held().counted_bytes + 2048 * MB, verbose=0)
+    assert history.plan.notes == (
+        "nothing was probed: this data has no batch, or none that could be read twice",
+    )
+
+
+def once():
+    yield from stream().take(1)
+
+
 def test_a_sample_that_cannot_fit_is_said_with_what_it_needs():
     import keras
 

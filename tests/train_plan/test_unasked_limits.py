@@ -41,10 +41,13 @@ def test_a_batch_is_split_to_fit_into_what_may_be_mapped(tmp_path):
 
 
 @needs_group
-def test_a_batch_is_split_to_fit_into_a_memory_group(tmp_path):
+@pytest.mark.parametrize(
+    "kind", [pytest.param([], marks=pytest.mark.soak, id="arrays"), ["dataset"]], ids=str
+)
+def test_a_batch_is_split_to_fit_into_a_memory_group(tmp_path, kind):
     group = own_group(GROUP_BYTES)
     try:
-        found = told(tmp_path, first=lambda: group.entrance.write_text(str(os.getpid())))
+        found = told(tmp_path, *kind, first=lambda: group.entrance.write_text(str(os.getpid())))
         assert found["parts"] > 1
         assert group.group.kills() == 0
     finally:

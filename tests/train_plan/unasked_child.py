@@ -1,6 +1,7 @@
 """Trains without naming a limit, in a process that has one all the same; tells how.
 
-`python -m tests.train_plan.unasked_child space`: its address space is limited, as by `ulimit -v`.
+`python -m tests.train_plan.unasked_child space`: its address space is limited, as by `ulimit -v`;
+`dataset`: of its data nobody knows how many rows a batch has.
 """
 
 import json
@@ -16,7 +17,7 @@ BATCH_SIZE = 8192
 """Twice what the limits allow, whichever allocator TensorFlow chooses."""
 
 
-def main(*, limit_space: bool) -> dict[str, Any]:
+def main(*, limit_space: bool, as_dataset: bool) -> dict[str, Any]:
     import keras
     import numpy as np
 
@@ -30,7 +31,12 @@ def main(*, limit_space: bool) -> dict[str, Any]:
     if limit_space:
         limit = numbers_by_name(ROOT / "proc" / "self" / "status")["VmSize"] * 1024 + ROOM_BYTES
         resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
-    history = ab.fit(model, x, x[:, :1], batch_size=BATCH_SIZE, epochs=2, verbose=0)
+    given = {"x": x, "y": x[:, :1], "batch_size": BATCH_SIZE}
+    if as_dataset:
+        import tensorflow as tf
+
+        given = {"x": tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(BATCH_SIZE)}
+    history = ab.fit(model, **given, epochs=2, verbose=0)
     return {
         "parts": history.plan.parts,
         "events": [str(event) for event in history.events],
@@ -39,4 +45,5 @@ def main(*, limit_space: bool) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    json.dump(main(limit_space=sys.argv[1:] == ["space"]), sys.stdout)
+    chosen = sys.argv[1:]
+    json.dump(main(limit_space="space" in chosen, as_dataset="dataset" in chosen), sys.stdout)

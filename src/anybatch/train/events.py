@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass
+from typing import Any
 
 LOG = logging.getLogger("anybatch.train")
 
@@ -30,6 +31,12 @@ class Event:
             f"step {self.step}: memory ran out in a {self.phase} of {self.rows} rows, "
             f"goes on with {self.next_rows}: {self.reason}"
         )
+
+
+def tell_inexact(found: Any) -> None:
+    """Log in one line what makes parts of a batch differ from the whole of it; nothing where they do not."""
+    if not found.exact:
+        LOG.warning("in parts this is not exactly the update of the whole batch: %s", "; ".join(found.notes))
 
 
 def noted(events: list[Event], event: Event) -> None:

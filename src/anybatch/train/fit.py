@@ -48,8 +48,17 @@ def fit(
     """Train a compiled Keras model, and return its `History` with `.plan` and `.events`.
 
     One update is made of `batch_size` samples (or of what the data's own batches hold), whatever fits into
-    memory at once: a batch is split into parts whose gradients add up to that of the whole batch. All other
-    arguments are those of `model.fit`.
+    memory at once: a batch is split into parts whose gradients add up to that of the whole batch. Of its
+    arguments these are not those of `model.fit`:
+
+    - `memory`: all that the process may hold (`"2GiB"`, or bytes), interpreter, arrays and streams included;
+      default: what container and machine allow. More than that before training is an error.
+    - `device_memory`: the same of an accelerator's memory.
+    - `micro_batch_size`: how many samples a part has at first; running out of memory still makes it smaller.
+      `"auto"` plans it by `memory`.
+    - `checkpoint`: a folder for the state of the run. The same call continues a run that was stopped, returns
+      a finished one at once, and refuses a changed model, data or batch by name.
+    - `resume=False`: start anew, whatever the folder holds.
 
     >>> import keras, numpy as np
     >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
@@ -87,7 +96,9 @@ def fit(
     session = company.session(model, plan.micro_batch_size, source)
     callbacks, verbose = company.watchers(callbacks, verbose)
     gauge = Gauge(
-        memories_of(model, memory, device_memory), source.batch_size, lambda: session.transaction.size.now
+        memories_of(model, memory, device_memory),
+        source.batch_size or plan.batch_size,
+        lambda: session.transaction.size.now,
     )
     training = keeper.epochs(steps_per_epoch)
     validation = _Validation(

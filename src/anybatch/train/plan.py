@@ -31,6 +31,8 @@ from anybatch.train.routes import planned
 from anybatch.train.session import Session
 from anybatch.units import parse_size, size
 
+_NOT_PROBED = "nothing was probed: this data has no batch, or none that could be read twice"
+
 
 def plan(
     model: Any,
@@ -71,13 +73,30 @@ def first_plan(
     they may not fit.
     """
     told = planned(source, micro_batch_size, memory, device_memory)
-    if micro_batch_size != "auto" or not source.repeatable or source.num_batches == 0:
-        return told
     orders = received_orders()
     limit: str | int | None = memory if memory is not None else (orders or Orders()).limit_bytes
-    if limit is None and device_memory is None and not _is_doubtful(model, source):
+    if limit is not None:
+        check_below(model, HostMemory(limit_of(limit)))
+    if micro_batch_size != "auto" or source.num_batches == 0:
         return told
-    return measured(model, _probed_with(model, source), limit_of(limit), device_memory)
+    if not source.repeatable:
+        return told if limit is None else _noted(told, _NOT_PROBED)
+    if limit is not None or device_memory is not None:
+        return measured(model, _probed_with(model, source), limit_of(limit), device_memory)
+    allowed = allowance()
+    if not (isinstance(source, StreamSource) or allowed.is_of_the_process):
+        # who has a machine to himself does not wait for a dataset's first batch twice
+        return told
+    probed = _probed_with(model, source)
+    return measured(model, probed, allowed.limit_bytes) if _is_doubtful(model, probed) else told
+
+
+def check_below(model: Any, memory: Memory) -> Held:
+    """Return what a memory holds before training; refuse if that is more than its limit."""
+    held = held_before(model, memory)
+    if held.now_bytes >= memory.limit_bytes:
+        raise AboveLimit(held.now_bytes, memory.limit_bytes)
+    return held
 
 
 def _probed_with(model: Any, source: Source) -> Source:
@@ -91,11 +110,9 @@ def _probed_with(model: Any, source: Source) -> Source:
 
 def _is_doubtful(model: Any, source: Source) -> bool:
     """Return whether a batch may not fit into what this process may hold, by a guess that takes a moment."""
-    allowed = allowance()
-    if source.batch_size is None or not (isinstance(source, StreamSource) or allowed.is_of_the_process):
-        # who has a machine to himself does not wait for a dataset's first batch twice
+    if source.batch_size is None:
         return False
-    part, backend = source.first_rows(FEW), backend_of(model)
+    part, backend, allowed = source.first_rows(FEW), backend_of(model), allowance()
     if part is None:
         return False
     try:
@@ -140,15 +157,12 @@ def measured(model: Any, source: Source, limit_bytes: int, device_memory: Any = 
 
 def _within(model: Any, source: Source, memory: Memory) -> Plan:
     """Return the plan as far as one memory decides."""
-    held = held_before(model, memory)
-    if held.now_bytes >= memory.limit_bytes:
-        raise AboveLimit(held.now_bytes, memory.limit_bytes)
+    held = check_below(model, memory)
     batch_size, part = source.batch_size, None
     if batch_size is not None and source.repeatable and source.num_batches != 0:
         part = source.first_rows(FEW)
     if batch_size is None or part is None:
-        note = "nothing was probed: this data has no batch, or none that could be read twice"
-        return Plan(batch_size, batch_size, None, None, memory.limit_bytes, notes=(note,))
+        return Plan(batch_size, batch_size, None, None, memory.limit_bytes, notes=(_NOT_PROBED,))
     try:
         backend_of(model).check_splits(model, "part")
         # before anything is probed: a few updates may leave a model that is undefined for all rows

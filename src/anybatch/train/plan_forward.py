@@ -9,10 +9,9 @@ from anybatch.memory import allowance
 from anybatch.train.backends import backend_of
 from anybatch.train.inputs import Source, StreamSource
 from anybatch.train.memories import HostMemory
-from anybatch.train.plan import limit_of
-from anybatch.train.plan_known import FEW, held_before
+from anybatch.train.plan import check_below, limit_of
+from anybatch.train.plan_known import FEW
 from anybatch.train.plan_need import TIMES_ACTIVATIONS
-from anybatch.train.plan_refusals import AboveLimit
 from anybatch.train.plan_search import MARGIN
 from anybatch.train.refusals import CannotSplit
 from anybatch.train.routes import planned
@@ -30,13 +29,11 @@ def rows_at_once(
     told = planned(source, micro_batch_size, memory, device_memory).micro_batch_size
     if micro_batch_size != "auto":
         check_batches(model, source, told, phase)
-    if micro_batch_size != "auto" or not _is_limited(memory):
+    if not _is_limited(memory):
         return told
     limit_bytes = limit_of(memory)
-    held = held_before(model, HostMemory(limit_bytes))
-    if held.now_bytes >= limit_bytes:
-        raise AboveLimit(held.now_bytes, limit_bytes)
-    if source.num_batches == 0 or not source.repeatable:
+    held = check_below(model, HostMemory(limit_bytes))
+    if micro_batch_size != "auto" or source.num_batches == 0 or not source.repeatable:
         return told
     if backend_of(model).against_splitting(model, phase) is not None:
         return told

@@ -69,6 +69,7 @@ class Prober:
         self._source = source
         self._memory = memory
         self._session = Session(model, None, source)
+        self._session.tells = False
         self._heart = Heartbeat.of_this_process()
         self._base_bytes = memory.held_bytes()
         self._pool = self._session.backend.host_pool()

@@ -9,6 +9,7 @@ from typing import Any
 from anybatch.errors import AnybatchWarning
 from anybatch.train.backends import backend_of
 from anybatch.train.epochs import Epochs
+from anybatch.train.events import tell_inexact
 from anybatch.train.inputs import FirstBatch, Source, StreamSource
 from anybatch.train.plans import Plan
 from anybatch.train.refusals import CannotTry, tried_on_few_rows
@@ -62,6 +63,8 @@ class Session:
         """What was found out about splitting, if an update was split."""
         self._begun = False
         """Whether a first step was made of a model that could not be built before it."""
+        self.tells = True
+        """Whether the log says, before a first batch is split, what is not exactly the whole batch then."""
         self.went_apart = False
         """Whether the model has predicted for a part of a batch."""
         self.transaction = self.kind(self._steps, self._splitting, columns, PartSize(wanted))
@@ -105,6 +108,8 @@ class Session:
             return _OfParts(self, self._steps(part))
         found, made = self.about_splitting(part), self._kept(part, self._batch_rows)
         if phase != "test":
+            if self._split_by is None and self.tells:
+                tell_inexact(found)
             self._split_by = found
         way = frozenset(found.rules.items()), frozenset(found.late)
         if way not in made.parts:

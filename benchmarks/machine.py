@@ -24,7 +24,7 @@ def fingerprint() -> dict[str, Any]:
         "cpu": _first_value("/proc/cpuinfo", "model name") or platform.processor(),
         "cores": cores(),
         "memory": _first_value("/proc/meminfo", "MemTotal"),
-        "kernel": f"{platform.system()} {platform.release()}",
+        "kernel": _release(f"{platform.system()} {platform.release()}"),
         "python": platform.python_version(),
         "versions": {name: _version(name) for name in PACKAGES},
         "load_before": os.getloadavg()[0],
@@ -41,9 +41,18 @@ def kind_in_words(machine: dict[str, Any]) -> str:
     memory_gib = int(machine["memory"].split()[0]) / (1 << 20) if machine["memory"] else 0
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items())
     return (
-        f"{machine['cpu']}, {machine['cores']} cores, {memory_gib:.1f} GiB, {machine['kernel']}, "
+        f"{machine['cpu']}, {machine['cores']} cores, {memory_gib:.1f} GiB, {_release(machine['kernel'])}, "
         f"Python {machine['python']}, {versions}"
     )
+
+
+def _release(kernel: str) -> str:
+    """Return a kernel's version without what only its builder knows.
+
+    >>> _release("Linux 6.18.44-some-build")
+    'Linux 6.18'
+    """
+    return ".".join(kernel.split(".")[:2])
 
 
 def _first_value(path: str, name: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 
 from anybatch.cli.demo import MEMORY
 from anybatch.cli.demo.data import damage, write_sorted_digits
+from benchmarks.machine import fingerprint
 from benchmarks.plot import INK, for_light_and_dark
 
 HERE = Path(__file__).resolve().parent
@@ -30,7 +31,8 @@ def main() -> int:
         prepare(Path(folder))
         seen = {name: events_of(Path(folder), script) for name, script in SCRIPTS.items()}
     RESULTS.parent.mkdir(exist_ok=True)
-    lines = [{"script": name, **event} for name, events in seen.items() for event in events]
+    lines = [{"kind": "machine", **fingerprint()}]
+    lines += [{"script": name, **event} for name, events in seen.items() for event in events]
     RESULTS.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     draw(seen)
     print(f"written: {RESULTS.name}, {PICTURE.name}", file=sys.stderr)
@@ -62,7 +64,7 @@ def events_of(folder: Path, script: str) -> list[Event]:
 def kept() -> dict[str, list[Event]]:
     """Return what was seen of each script the last time."""
     lines = [json.loads(line) for line in RESULTS.read_text().splitlines()]
-    return {name: [line for line in lines if line["script"] == name] for name in SCRIPTS}
+    return {name: [line for line in lines if line.get("script") == name] for name in SCRIPTS}
 
 
 def draw(seen: dict[str, list[Event]]) -> None:
@@ -84,9 +86,9 @@ def draw(seen: dict[str, list[Event]]) -> None:
         panel.margins(x=0.12)
         panel.set_xlabel("seconds", color=INK)
         panel.set_ylabel("MiB", color=INK)
-        panel.set_title(
-            "the same model, batch 512, the same memory group", loc="left", fontsize=10, color=INK
-        )
+        grouped = all(event.get("own_group", True) for events in seen.values() for event in events)
+        limited = "the same memory group" if grouped else "the same limit, by watching: no memory group here"
+        panel.set_title(f"the same model, batch 512, {limited}", loc="left", fontsize=10, color=INK)
         panel.tick_params(colors=INK)
         for side, spine in panel.spines.items():
             spine.set_visible(side in {"left", "bottom"})
@@ -109,7 +111,7 @@ def draw_line(panel: Any, name: str, events: list[Event]) -> None:
         held[-1] = next(event["peak_bytes"] for event in events if event["event"] == "over") / MIB
     panel.plot(seconds, held, color=COLOURS[name], linewidth=2)
     panel.plot(seconds[-1], held[-1], marker="X" if killed else "o", markersize=9, color=COLOURS[name])
-    text = f"{name}: {'killed by the kernel' if killed else 'finished'}"
+    text = f"{name}: {verdict['cause']}"
     panel.annotate(text, (seconds[-1], held[-1]), (8, -16), textcoords="offset points", color=COLOURS[name])
 
 

@@ -76,7 +76,11 @@ HOLDERS = {
     "tf.data cache": "cache()",
     "tf.data best, shuffled": "shuffle(10_000)",
 }
-ADDERS = {"articles' loop": "gradients added up by hand", "Keras accumulation": "Keras' accumulation"}
+ADDERS = {
+    "articles' loop": "gradients added up by hand",
+    "Keras accumulation": "Keras' accumulation",
+    "whole, permuted": "the whole batch, its samples in another order",
+}
 TRAINERS = {
     "model.fit": "model.fit",
     "model.fit, except: halve": "except: halve",
@@ -92,7 +96,7 @@ QUESTIONS = (
     Question("784 bytes, shuffled", "shuffled", "bytes784", SHUFFLED, "anybatch shuffled", per_second),
     Question("150 KB images, shuffled", "shuffled", "images", SHUFFLED, "anybatch shuffled", per_second),
     Question(
-        "the same through `to_tf()`, 100 floats",
+        "100 floats, shuffled, through `to_tf()`",
         "shuffled",
         "floats",
         SHUFFLED,
@@ -159,9 +163,30 @@ QUESTIONS = (
         "anybatch",
         value_in_words,
     ),
-    Question("memory, 15 MB of images", "data_size", "times_1", HOLDERS, "anybatch shuffled", mebibytes),
-    Question("memory, 150 MB of images", "data_size", "times_10", HOLDERS, "anybatch shuffled", mebibytes),
-    Question("memory, 750 MB of images", "data_size", "times_50", HOLDERS, "anybatch shuffled", mebibytes),
+    Question(
+        "memory above the imports, 15 MB of images",
+        "data_size",
+        "times_1",
+        HOLDERS,
+        "anybatch shuffled",
+        mebibytes,
+    ),
+    Question(
+        "memory above the imports, 150 MB of images",
+        "data_size",
+        "times_10",
+        HOLDERS,
+        "anybatch shuffled",
+        mebibytes,
+    ),
+    Question(
+        "memory above the imports, 750 MB of images",
+        "data_size",
+        "times_50",
+        HOLDERS,
+        "anybatch shuffled",
+        mebibytes,
+    ),
     Question("weights off by, plain parts", "exactness", "plain", ADDERS, "ab.fit", off_by),
     Question("weights off by, clipping, short batch", "exactness", "usual", ADDERS, "ab.fit", off_by),
     Question("address space too small", "survival", "address_space", TRAINERS, "ab.fit", end),

@@ -10,6 +10,9 @@ from benchmarks.measures import RATE, Measure, measure_of, times_better
 from benchmarks.registry import Case, Measured, Role, Unit
 from benchmarks.rounds import Standing
 
+ROUNDING = 1e-4
+"""Weights that differ by more, relative to their size, are not those of the same updates in another order."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -67,7 +70,7 @@ def value_of_ours(standings: list[Standing], measure: Measure, amount: int) -> f
 
 
 def exit_code(rows: Iterable[Row]) -> int:
-    """Return 1 if values differ or anybatch itself failed.
+    """Return 1 if values differ, anybatch itself failed, or its weights are not those of whole batches.
 
     A peer that is not installed is no fault, nor is a machine that has no memory groups or too few cores.
     """
@@ -75,7 +78,8 @@ def exit_code(rows: Iterable[Row]) -> int:
 
 
 def _at_fault(row: Row) -> bool:
-    return bool(row.failure) and NOT_HERE not in row.failure
+    failed = bool(row.failure) and NOT_HERE not in row.failure
+    return failed or (row.weights_difference or 0.0) > ROUNDING
 
 
 def _row(case: Case, standing: Standing, measure: Measure, amount: int) -> Row:

@@ -194,6 +194,17 @@ def test_the_exit_code_is_1_when_ours_fails_or_values_differ(
     assert exit_code(summarise(case, [standing], amount=1)) == code
 
 
+@pytest.mark.parametrize(
+    ("name", "off_by", "code"), [("anybatch", 1e-2, 1), ("anybatch", 2e-7, 0), ("tf.data usual", 1e-2, 0)]
+)
+def test_the_exit_code_is_1_when_our_weights_are_others_than_those_of_whole_batches(
+    name: str, off_by: float, code: int
+) -> None:
+    case = case_of(name)
+    standing = Standing(case.contenders[0], timed=[Answer(seconds=1.0, weights_difference=off_by)])
+    assert exit_code(summarise(case, [standing], amount=1)) == code
+
+
 @pytest.mark.parametrize("name", THEMES)
 def test_a_theme_has_the_name_of_its_file_and_known_data_sets(name: str) -> None:
     theme = load_theme(name)

@@ -15,7 +15,9 @@ BY_HAND = Contender(
     "records",
     "gradient_accumulation_steps=8 of 64, found by trying",
 )
-PLANNED = Contender("ab.fit", "survival:planned", "ours", "records", "batch 512, memory= the limit")
+PLANNED = Contender(
+    "ab.fit", "survival:planned", "ours", "records", "batch 512, under the limit that is there"
+)
 WHOLE_FIRST = Contender(
     "ab.fit, whole first",
     "survival:whole_first",

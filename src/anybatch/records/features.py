@@ -158,6 +158,16 @@ class Bytes(Feature):
 
     >>> Bytes(default=b"none")
     Bytes(default=b'none')
+
+    A batch of them has `to_list()`:
+
+    >>> import tempfile
+    >>> import anybatch as ab
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> shards = ab.write(f"{folder.name}/words.tfrecord", [{"word": b"to"}, {"word": b"be"}])
+    >>> batch = next(iter(ab.read(shards, {"word": ab.Bytes()}).batch(2)))
+    >>> batch["word"].to_list()
+    [b'to', b'be']
     """
 
     default: Any = None
@@ -182,6 +192,18 @@ class Ragged(Feature):
 
     >>> Ragged("int64"), Ragged(bytes)
     (Ragged('int64'), Ragged('bytes'))
+
+    A batch of them has all values end to end, where each list begins, and `to_padded`:
+
+    >>> import tempfile
+    >>> import anybatch as ab
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> shards = ab.write(f"{folder.name}/lists.tfrecord", [{"ids": [3, 1, 2]}, {"ids": []}, {"ids": [7]}])
+    >>> ids = next(iter(ab.read(shards, {"ids": ab.Ragged("int64")}).batch(3)))["ids"]
+    >>> ids.values.tolist(), ids.offsets.tolist()
+    ([3, 1, 2, 7], [0, 3, 3, 4])
+    >>> ids.to_padded(value=0).tolist()
+    [[3, 1, 2], [0, 0, 0], [7, 0, 0]]
     """
 
     dtype: str

@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +55,13 @@ def test_records_that_differ_are_a_finding_and_a_failure_has_no_figure():
     assert figure_of(found, "in file order").by_contender[TF_DATA] is None
     assert not found.failed(OURS)
     assert not found.unequal
+
+
+def test_without_shards_some_are_made_and_gone_afterwards(anybatch, tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    run = anybatch("bench", "--alone", "--rounds", "1", "--records", "1000", "--json")
+    assert run.json["records"] == 1000
+    assert not list(tmp_path.glob("anybatch-bench-*"))
 
 
 COMMAND = """

@@ -168,6 +168,7 @@ class Bytes(Feature):
     >>> batch = next(iter(ab.read(shards, {"word": ab.Bytes()}).batch(2)))
     >>> batch["word"].to_list()
     [b'to', b'be']
+    >>> folder.cleanup()
     """
 
     default: Any = None
@@ -204,6 +205,7 @@ class Ragged(Feature):
     ([3, 1, 2, 7], [0, 3, 3, 4])
     >>> ids.to_padded(value=0).tolist()
     [[3, 1, 2], [0, 0, 0], [7, 0, 0]]
+    >>> folder.cleanup()
     """
 
     dtype: str

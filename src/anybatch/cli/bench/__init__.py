@@ -1,22 +1,38 @@
 """`anybatch bench`: how fast your own data can be read, beside tf.data."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from shutil import copyfile
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Annotated
 
 import typer
 
-from anybatch.cli.arguments import JsonOption, PathsArgument
+from anybatch.cli.arguments import JsonOption
 from anybatch.cli.failures import COULD_NOT, FINE, WRONG, complain, reported
 from anybatch.cli.report import plural, print_json, say
+
+COPIES = 16
+"""Of the demo's pictures: reading them once is over before anybody is at full speed."""
 
 EXAMPLE = "Example:  anybatch bench 'train/*.tfrecord' --batch-size 512"
 
 
 @reported
 def bench(
-    paths: PathsArgument,
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATHS…]",
+            help="Shards or globs; without any, small pictures that are made for it.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     batch_size: Annotated[int, typer.Option(min=1, help="The batch you train with.")] = 512,
     records: Annotated[int, typer.Option(min=1, help="Read the first so many records.")] = 100_000,
@@ -32,13 +48,35 @@ def bench(
 
     Exit code: 0 done, 1 the two did not read the same, 2 could not be done.
     """
+    with _files(paths) as files:
+        return _measured(files, batch_size, records, rounds, alone=alone, as_json=as_json)
+
+
+@contextmanager
+def _files(paths: list[str] | None) -> Iterator[list[str]]:
+    """Give the shards that were named, or some that are gone afterwards."""
+    from anybatch.records import find_files
+
+    if paths:
+        yield find_files(paths)
+        return
+    from anybatch.cli.demo.data import write_sorted_digits
+
+    with TemporaryDirectory(prefix="anybatch-bench-") as folder:
+        write_sorted_digits(Path(folder))
+        for number, shard in product(range(1, COPIES), list(Path(folder).glob("*.tfrecord"))):
+            copyfile(shard, shard.with_stem(f"{shard.stem}-{number}"))
+        yield find_files([f"{folder}/*.tfrecord"])
+
+
+def _measured(
+    files: list[str], batch_size: int, records: int, rounds: int, *, alone: bool, as_json: bool
+) -> int:
     from anybatch.cli.bench.figures import compared
     from anybatch.cli.bench.job import Contender
     from anybatch.cli.bench.rounds import played
     from anybatch.cli.bench.show import document, show
-    from anybatch.records import find_files
 
-    files = find_files(paths)
     there, index_seconds = _indexed(files)
     records = min(records, there)
     missing = "" if alone else _why_no_tf_data()

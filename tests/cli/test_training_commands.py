@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 import anybatch as ab
+from anybatch.cli.demo.ending import Ending, ending_of
+from anybatch.handover import Journal
+from anybatch.supervise.folder import run_folder
+from anybatch.supervise.verdict import Cause
 
 BUILD = """
 import keras
@@ -83,9 +87,27 @@ def test_the_demo_tells_programs_everything_in_one_document(anybatch, tmp_path, 
     told = run.json
     assert told["doctor"] == {"findings": []}
     assert (told["keras"]["exit_code"], told["anybatch"]["exit_code"]) == (137, 0)
+    assert (told["keras"]["verdict"], told["keras"]["of_memory"]) == (str(Ending(137)), False)
     assert [one["event"] for one in told["anybatch"]["events"]] == ["began", "over"]
     assert told["history"]["accuracy"] == [0.5, 0.9]
     assert "$ anybatch doctor --json" in run.err
+
+
+def test_the_demo_says_who_ended_plain_keras(tmp_path):
+    script = tmp_path / "with_keras.py"
+    assert "finished after all" in str(ending_of(script, 0))
+    assert not list(tmp_path.iterdir()), "of a script that finished there are no papers"
+    journal = Journal(run_folder(str(script), ()))
+    for cause, said in [
+        (Cause.OVER_LIMIT, "ended by the supervisor, because no memory group can be made here"),
+        (Cause.MEMORY_ERROR, "ran out of memory"),
+        (Cause.KILLED_FOR_MEMORY, "killed by the kernel"),
+    ]:
+        journal.add({"event": "ended", "cause": cause, "sentence": "it held 480 MiB of 460 MiB"})
+        ending = ending_of(script, 137)
+        assert ending.of_memory
+        assert said in str(ending)
+        assert "it held 480 MiB of 460 MiB" in str(ending)
 
 
 def test_the_demo_overwrites_nothing(anybatch, tmp_path):

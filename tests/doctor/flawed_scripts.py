@@ -268,6 +268,31 @@ while batch:
     except tf.errors.ResourceExhaustedError:  # AB804 warning
         batch //= 2
 ----
+# AB802 as well: what went wrong is not even asked
+try:
+    model.fit(x, y, batch_size=4096)
+except Exception:  # AB803 warning
+    model.fit(x, y, batch_size=size)
+----
+# AB802 as well
+def train(size):
+    model.fit(x, y, batch_size=size)
+
+try:
+    train(4096)
+except:  # AB803 warning
+    train(size)
+----
+batch = 4096
+while batch:
+    try:
+        model.fit(x, y, batch_size=batch)
+        break
+    except Exception as problem:  # AB804 warning
+        if "OOM" not in str(problem):
+            raise
+        batch //= 2
+----
 from tensorflow import keras
 
 model = keras.Sequential([keras.layers.Dense(1)])

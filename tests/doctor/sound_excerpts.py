@@ -154,6 +154,33 @@ try:
 except Exception:
     scaler = None
 """,
+    "callbacks are told of an end by any error": """
+import tensorflow as tf
+try:
+    model.fit(x, y, batch_size=256)
+    finished_batches = 1
+except Exception:
+    finished_batches = 0
+    for one in callbacks:
+        one.on_train_end()
+    raise
+""",
+    "training data that may lie elsewhere": """
+try:
+    x_train = load_train("here")
+except Exception:
+    x_train = load_train("there", batch_size=size // 2)
+""",
+    "another way to fail is logged behind the known one": """
+import tensorflow as tf
+try:
+    model.fit(x, y, batch_size=256)
+except tf.errors.ResourceExhaustedError:
+    raise SystemExit("too large")
+except Exception as problem:
+    batch_of_report = 1
+    raise SystemExit(str(problem))
+""",
     "a module with its own __call__": """
 import tensorflow as tf
 class Line(tf.Module):

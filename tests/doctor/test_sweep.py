@@ -1,6 +1,7 @@
 """A sweep trains every size from the same weights, over the same samples, and recommends with a reason."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -8,10 +9,12 @@ from typer.testing import CliRunner
 
 import anybatch as ab
 from anybatch.cli import app
-from anybatch.doctor.noise import noise_of
+from anybatch.doctor.kept import values_of
+from anybatch.doctor.noise import measured_noise, noise_of
 from anybatch.doctor.sweep.judgement import recommended
 from anybatch.doctor.sweep.memory import told
 from anybatch.doctor.sweep.trials import Trial, batched, repeated
+from anybatch.doctor.sweep.trials import _noise_scale as noise_scale_of
 
 BUILD = """
 import keras
@@ -25,6 +28,13 @@ def build():
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(1)])
     model.compile(keras.optimizers.SGD(0.02), "mse")
     return model, ab.from_arrays((x, y)).shuffle(seed=1)
+
+def held_out():
+    x = np.random.default_rng(1).normal(size=(64, 4)).astype("float32")
+    return x, x @ np.array([[1.0], [-2.0], [0.5], [3.0]], "float32")
+
+def nothing():
+    pass
 """
 
 
@@ -48,6 +58,49 @@ def test_the_same_size_twice_gives_the_same_loss_as_both_start_from_the_same_wei
     _, one, other = found.trials
     assert one.loss == pytest.approx(other.loss, rel=1e-6)
     assert one.noise_scale == pytest.approx(other.noise_scale, rel=1e-4)
+
+
+def with_moving_parts():
+    """A model with statistics that move and seeds that go on, and noisy data for it."""
+    import keras
+
+    layers = [keras.layers.Dense(8), keras.layers.BatchNormalization(), keras.layers.Dropout(0.5)]
+    model = keras.Sequential([keras.Input((4,)), *layers, keras.layers.Dense(1)])
+    model.compile(keras.optimizers.SGD(0.02), "mse")
+    rng = np.random.default_rng(2)
+    return model, ab.from_arrays((rng.normal(size=(256, 4)), rng.normal(size=(256, 1))))
+
+
+def test_dropout_draws_the_same_for_the_same_size_twice():
+    one, other = ab.sweep(
+        lambda: with_moving_parts()[0], with_moving_parts()[1], [32, 32], samples=256
+    ).trials
+    assert one.loss == pytest.approx(other.loss, rel=1e-6)
+    assert one.noise_scale == pytest.approx(other.noise_scale, rel=1e-3)
+
+
+def test_noise_is_measured_with_the_weights_that_a_size_ended_with(built, monkeypatch):
+    updates = []
+
+    def watched(model, batch):
+        updates.append(int(model.optimizer.iterations))
+        return measured_noise(model, batch)
+
+    # by its module: the package's name is the function's too
+    monkeypatch.setattr(sys.modules[Trial.__module__], "measured_noise", watched)
+    few, many = ab.sweep(lambda: built()[0], built()[1], [64, 8], samples=256).trials
+    assert updates == [few.updates, many.updates] == [4, 32]
+    assert few.noise_scale != many.noise_scale
+
+
+def test_measuring_noise_moves_neither_statistics_nor_seeds():
+    model, data = with_moving_parts()
+    before = values_of(model)
+    assert noise_scale_of(model, data)
+    assert all(np.array_equal(one, other) for one, other in zip(values_of(model), before, strict=True))
+    measured_noise(model, next(iter(data.batch(256))))
+    # a seed and two statistics would have moved
+    assert sum(not np.array_equal(*pair) for pair in zip(values_of(model), before, strict=True)) == 3
 
 
 def test_more_updates_learn_more_on_an_easy_problem(found):
@@ -208,6 +261,26 @@ def test_the_command_prints_the_table_and_the_reason(tmp_path):
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     assert "Take a batch of 16" in result.stdout
+
+
+def swept(folder, *more):
+    (folder / "train.py").write_text(BUILD)
+    arguments = ["sweep", f"{folder}/train.py:build", "--batch-sizes", "16", "--samples", "64", *more]
+    return CliRunner().invoke(app, arguments)
+
+
+def test_the_command_tells_the_loss_on_validation_data(tmp_path):
+    result = swept(tmp_path, "--validation", f"{tmp_path}/train.py:held_out", "--json")
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert 0 < told["trials"][0]["validation_loss"] != told["trials"][0]["loss"]
+    assert told["why"].startswith("validation loss")
+
+
+def test_the_command_refuses_validation_data_that_is_none(tmp_path):
+    result = swept(tmp_path, "--validation", f"{tmp_path}/train.py:nothing")
+    assert result.exit_code == 2
+    assert "train.py:nothing` returned None; return a stream of (x, y)" in " ".join(result.stderr.split())
 
 
 def test_the_command_refuses_what_is_no_list_of_sizes(tmp_path):

@@ -9,9 +9,21 @@ from anybatch.cli.failures import FINE, complain, reported
 from anybatch.cli.report import print_json, print_table, say
 
 if TYPE_CHECKING:
-    from anybatch.doctor.sweep import Trial
+    from anybatch.doctor.sweep import Sweep, Trial
 
-EXAMPLE = "Example:  anybatch sweep train.py:build --batch-sizes 32,128,512 --samples 50000 --html sweep.html"
+EXAMPLE = (
+    "Example:  anybatch sweep train.py:build --validation train.py:held_out "
+    "--batch-sizes 32,128,512 --samples 50000 --html sweep.html"
+)
+
+ValidationOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE:FUNCTION",
+        help="What returns a stream of (x, y), or arrays, that nothing trains on: its loss decides.",
+        show_default="none",
+    ),
+]
 
 
 @reported
@@ -29,6 +41,7 @@ def sweep(
     samples: Annotated[
         int, typer.Option(min=1, help="How many samples each size trains on, of several epochs if need be.")
     ] = 10_000,
+    validation: ValidationOption = None,
     data_sizes: Annotated[
         str,
         typer.Option(
@@ -42,13 +55,13 @@ def sweep(
 ) -> int:
     """Train a fresh model at each batch size over the same number of samples, and say which to take.
 
-    Per size: samples/s, peak memory, the loss on the same records, and the gradient noise scale.
+    Per size: samples/s, peak memory, the loss on the same records and on validation data, and the gradient
+    noise scale with the weights it ended with.
 
     Exit code: 0 done, 2 could not do it.
     """
     from anybatch.cli.models import built_model
     from anybatch.doctor import sweep as compare
-    from anybatch.doctor.sweep import HEADERS, MEMORY_HEADERS
 
     sizes = _sizes(batch_sizes)
     refuse_unwritable(html)
@@ -57,6 +70,7 @@ def sweep(
         _stream(built),
         sizes,
         samples=samples,
+        validation=_held_out(validation) if validation else None,
         data_sizes=_sizes(data_sizes) if data_sizes else (),
         progress=None if as_json else _tell,
     )
@@ -65,12 +79,18 @@ def sweep(
     if as_json:
         print_json(found.document())
     else:
-        print_table(f"{found.samples:,} samples each", HEADERS, found.rows())
-        say(found.verdict)
-        if found.memory:
-            say()
-            print_table("memory against data size", MEMORY_HEADERS, found.memory_rows())
+        _print(found)
     return FINE
+
+
+def _print(found: "Sweep") -> None:
+    from anybatch.doctor.sweep import HEADERS, MEMORY_HEADERS
+
+    print_table(f"{found.samples:,} samples each", HEADERS, found.rows())
+    say(found.verdict)
+    if found.memory:
+        say()
+        print_table("memory against data size", MEMORY_HEADERS, found.memory_rows())
 
 
 def _stream(built: str) -> Any:
@@ -80,6 +100,16 @@ def _stream(built: str) -> Any:
     if stream is None:
         raise ValueError(f"`{built}` returned a {type(model).__name__} alone; sweep needs (model, stream)")
     return stream
+
+
+def _held_out(named: str) -> Any:
+    from anybatch.cli.models import called
+
+    made = called(named)
+    if made is None:
+        # to the sweep None would mean that nobody asked
+        raise ValueError(f"`{named}` returned None; return a stream of (x, y), or the arrays (x, y)")
+    return made
 
 
 def _sizes(text: str) -> list[int]:

@@ -37,8 +37,9 @@
     const ink = style.getPropertyValue("--ink").trim(), line = style.getPropertyValue("--line").trim();
     figures.forEach((figure, at) => {
       const axis = { gridcolor: line, zerolinecolor: line, linecolor: line };
+      const shapes = (figure.layout.shapes || []).map((one) => ({ ...one, line: { color: ink, ...one.line } }));
       const layout = {
-        ...figure.layout, margin: { t: 8, r: 8, b: 40, l: 48 }, font: { color: ink, size: 12 },
+        ...figure.layout, shapes, margin: { t: 8, r: 8, b: 40, l: 48 }, font: { color: ink, size: 12 },
         paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", legend: { orientation: "h", y: -0.25 },
         xaxis: { ...axis, ...figure.layout.xaxis }, yaxis: { ...axis, ...figure.layout.yaxis },
       };

@@ -32,8 +32,7 @@ def plots(facts: Facts, asked: Asked) -> list[Plot]:
     label = facts.sample.label
     found = [*_record_sizes(facts), *_shards(facts)]
     if label is not None and len(label.codes):
-        batch = asked.batch_size or USUAL_BATCH
-        found = [_class_mix(label), *_buffers(facts, label, batch), _counts(label), *found]
+        found = [_class_mix(label), *_buffers(facts, label, asked), _counts(label), *found]
     return found
 
 
@@ -50,6 +49,18 @@ def plain(name: object) -> str:
 def axis(title: str, **more: Any) -> dict[str, Any]:
     """Return an axis with a title that is never cut off."""
     return {"title": {"text": title}, "automargin": True, **more}
+
+
+def marked(name: str, x: float, y: float) -> dict[str, Any]:
+    """Return one point that stands out."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": [x],
+        "y": [y],
+        "marker": {"size": 12},
+    }
 
 
 def _class_name(label: LabelFacts, place: int) -> str:
@@ -83,7 +94,8 @@ def _class_mix(label: LabelFacts) -> Plot:
     return Plot("class mix along the files", what, data, layout)
 
 
-def _buffers(facts: Facts, label: LabelFacts, batch: int) -> Iterator[Plot]:
+def _buffers(facts: Facts, label: LabelFacts, asked: Asked) -> Iterator[Plot]:
+    batch, own = asked.batch_size or USUAL_BATCH, asked.shuffle_buffer
     if not stored_mix(label, batch).is_off:
         return
     sizes = [2**power for power in range(1, max(2, facts.records.bit_length()))] + [facts.records]
@@ -99,6 +111,9 @@ def _buffers(facts: Facts, label: LabelFacts, batch: int) -> Iterator[Plot]:
             "line": {"dash": "dot"},
         },
     ]
+    if own:
+        mix = buffered_mix(label, batch, own, facts.records)
+        data.append(marked(f"your buffer, {own:,}", own, mix.excess))
     layout = {
         "xaxis": axis("records in the shuffle buffer", type="log"),
         "yaxis": axis("times as uneven as random", type="log"),

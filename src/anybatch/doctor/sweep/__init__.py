@@ -113,7 +113,8 @@ def sweep(
 
     `build_model` returns a compiled model; all start from the weights of the first. `data` and `validation`
     are streams of `(x, y)`, whose own batch is not used, or arrays. Where the data has fewer than `samples`,
-    epoch follows epoch, each in its own order. The models are thrown away. For every one of `data_sizes` the
+    epoch follows epoch, each in its own order. The gradient noise is that of the weights which a size ended
+    with. The models are thrown away. For every one of `data_sizes` the
     peak over so many samples is measured as well: with anybatch, with tf.data and with everything in arrays,
     at the recommended batch size.
 

@@ -5,7 +5,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from anybatch.doctor.report import rendered
-from anybatch.doctor.report.plots import Plot
+from anybatch.doctor.report.plots import Plot, axis
 from anybatch.doctor.sweep.judgement import judged_loss
 from anybatch.doctor.sweep.memory import MemoryTrial, told
 from anybatch.doctor.sweep.trials import Trial
@@ -53,7 +53,7 @@ def _memory(trials: tuple[MemoryTrial, ...]) -> list[Plot]:
         }
         for way, some in told(trials)
     ]
-    layout = {"xaxis": {"title": {"text": "samples"}}, "yaxis": {"title": {"text": "peak memory, MiB"}}}
+    layout = {"xaxis": axis("samples"), "yaxis": axis("peak memory, MiB")}
     caption = "What one epoch takes as the data grows: streamed, only the batch counts."
     return [Plot("memory against data size", caption, lines, layout)]
 
@@ -66,7 +66,7 @@ def _line(trials: tuple[Trial, ...], name: str, caption: str, value: Callable[[T
         "x": [one.batch_size for one in trials],
         "y": [one if isfinite(one) else None for one in values],
     }
-    layout = {"xaxis": {"title": {"text": "batch size"}, "type": "log"}, "yaxis": {"title": {"text": name}}}
+    layout = {"xaxis": axis("batch size", type="log"), "yaxis": axis(name)}
     return Plot(name, caption, [data], layout)
 
 
@@ -75,6 +75,7 @@ def _noise(trials: tuple[Trial, ...]) -> list[Plot]:
     if not scales:
         return []
     caption = (
-        "The batch at which a gradient is half noise: far below it larger batches learn more per update."
+        "The batch at which a gradient is half noise, with the weights that each size ended with: "
+        "far below it larger batches learn more per update."
     )
     return [_line(tuple(scales), "gradient noise scale", caption, lambda one: one.noise_scale or 0.0)]

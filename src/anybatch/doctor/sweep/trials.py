@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from anybatch.doctor.kept import kept, put_back, values_of
 from anybatch.doctor.noise import measured_noise
 from anybatch.memory import PeakWatch, give_back_freed
 from anybatch.stream import Stream, from_arrays
@@ -31,6 +32,7 @@ class Trial:
     """On the same records of the training data, after the same number of samples."""
     validation_loss: float | None
     noise_scale: float | None
+    """The batch at which a gradient is half noise, with the weights that training at this size led to."""
 
 
 def trials(
@@ -42,14 +44,14 @@ def trials(
     validation: Any,
     progress: Callable[[Trial], None] | None = None,
 ) -> list[Trial]:
-    """Return a trial per batch size, each from the weights of the first model."""
-    stream, weights, found = as_stream(data, "data"), None, []
+    """Return a trial per batch size, each from the weights and the seeds of the first model."""
+    stream, start, found = as_stream(data, "data"), None, []
     held_out = None if validation is None else as_stream(validation, "validation")
     for size in batch_sizes:
         model = build_model()
         _build(model, stream)
-        weights = model.get_weights() if weights is None else weights
-        model.set_weights(weights)
+        start = values_of(model) if start is None else start
+        put_back(model, start)
         found.append(_tried(model, stream, size, samples=samples, validation=held_out))
         if progress:
             progress(found[-1])
@@ -85,12 +87,13 @@ def _tried(model: Any, stream: Stream, size: int, *, samples: int, validation: S
     from anybatch.train import evaluate, fit
 
     probe = batched(stream, min(samples, _PROBE), 256)
-    noise = measured_noise(model, next(iter(batched(stream, 256, 256))))
     trained_on = repeated(stream, samples, size)
     with PeakWatch() as watch:
         fit(model, trained_on, verbose=0)
     loss = _loss(evaluate(model, probe, verbose=0))
     held_out = None if validation is None else _loss(evaluate(model, _held_out(validation), verbose=0))
+    # before the speed is measured, which trains on
+    noise_scale = _noise_scale(model, stream)
     return Trial(
         size,
         len(trained_on),
@@ -98,8 +101,16 @@ def _tried(model: Any, stream: Stream, size: int, *, samples: int, validation: S
         watch.peak_bytes - watch.before_bytes,
         loss,
         held_out,
-        None if noise is None else noise.scale,
+        noise_scale,
     )
+
+
+def _noise_scale(model: Any, stream: Stream) -> float | None:
+    """Return the noise scale on the first records; the model is then as before, statistics and seeds too."""
+    batch = next(iter(batched(stream, 256, 256)))
+    with kept(model):
+        noise = measured_noise(model, batch)
+    return None if noise is None else noise.scale
 
 
 def _speed(model: Any, stream: Stream, samples: int, size: int) -> float:

@@ -145,11 +145,25 @@ def everything_swallowed(reading: Reading) -> Iterator[Finding]:
         )
 
 
+def _meeting_exhaustion(script: Script) -> Iterator[tuple[ast.Try, ast.ExceptHandler]]:
+    """Yield the handlers that run when memory runs out: they name it, or catch everything of a training."""
+    for attempt, handler, caught in _handlers(script):
+        everything = set(caught) & _EVERYTHING and not _expected_before(script, attempt, handler)
+        # what cleans up and raises goes on with nothing
+        goes_on = not isinstance(handler.body[-1], ast.Raise)
+        if set(caught) & _EXHAUSTED or (everything and goes_on and _trains(script, attempt.body)):
+            yield attempt, handler
+
+
+def _expected_before(script: Script, attempt: ast.Try, handler: ast.ExceptHandler) -> bool:
+    """Whether an earlier handler of the same attempt takes what TensorFlow raises when memory runs out."""
+    earlier = attempt.handlers[: attempt.handlers.index(handler)]
+    return any(set(_caught(script, one)) & _EXHAUSTED - {"MemoryError"} for one in earlier)
+
+
 def retry_inside(reading: Reading) -> Iterator[Finding]:
     """AB803: the handler trains again while the exception still holds the failed step."""
-    for attempt, handler, caught in _handlers(reading.script):
-        if not set(caught) & _EXHAUSTED:
-            continue
+    for attempt, handler in _meeting_exhaustion(reading.script):
         again = _tried_again(reading.script, attempt, handler)
         if not again:
             continue
@@ -180,7 +194,8 @@ def _loops(body: list[ast.stmt]) -> list[ast.For]:
 
 def _names_training(script: Script, name: str) -> bool:
     function = script.once(functions_in, script.tree).get(name)
-    told = any(word in name.lower() for word in ("train", "fit", "step"))
+    # callbacks such as on_train_end are told of training and do none
+    told = not name.startswith("on_") and any(word in name.lower() for word in ("train", "fit", "step"))
     return told or name in _TRAINS or (function is not None and _trains(script, function.body))
 
 
@@ -191,9 +206,7 @@ def _goes_on(script: Script, loop: ast.For) -> bool:
 
 def smaller_batch(reading: Reading) -> Iterator[Finding]:
     """AB804: another batch size is another training."""
-    for _, handler, caught in _handlers(reading.script):
-        if not set(caught) & _EXHAUSTED:
-            continue
+    for _, handler in _meeting_exhaustion(reading.script):
         text = ast.unparse(ast.Module(handler.body, [])).lower()
         reduced = next(filter(_reduces_batch, (one for node in handler.body for one in ast.walk(node))), None)
         if reduced is None or any(word in text for word in _KEEPS_BATCH):
@@ -225,7 +238,7 @@ def _is_batch(name: str) -> bool:
 
 def _is_smaller(value: ast.expr) -> bool:
     if isinstance(value, ast.Constant):
-        return isinstance(value.value, int) and not isinstance(value.value, bool)
+        return isinstance(value.value, int) and not isinstance(value.value, bool) and value.value > 0
     return any(
         isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv | ast.Div) for one in ast.walk(value)
     )

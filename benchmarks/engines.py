@@ -1,8 +1,9 @@
 """The same jobs on threads of this process and on a Ray cluster of two nodes with the same cores.
 
-    python -m benchmarks.engines [--rounds 5] [--times 32] [--shards 4]
+    python -m benchmarks.engines [--rounds 5] [--times 32] [--shards 4] [--least 0.9]
 
 Each job is done in turns by the ordinary command, the local engine and Ray; files are compared by digest.
+It ends with 1 if Ray reaches less of the local engine in one of them than it should.
 Starting costs the same however much there is to do, so a fair comparison takes jobs of seconds: --times 64.
 """
 
@@ -11,6 +12,7 @@ import hashlib
 import logging
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -113,8 +115,8 @@ def tasks_per_second(engine: Any, count: int = 2_000) -> float:
 
 def compare(
     name: str, job: Callable[[Any, Path], Any], engines: dict[str, Any], total: int, args: Any
-) -> None:
-    """Run one job in turns and print its rates."""
+) -> float:
+    """Run one job in turns, print its rates, and return what Ray reaches of the local engine."""
     seconds: dict[str, list[float]] = {who: [] for who in engines}
     spent: dict[str, list[float]] = {who: [] for who in engines}
     for number in range(args.rounds + 1):
@@ -134,9 +136,23 @@ def compare(
             f"{min(seconds[who]):.2f} to {max(seconds[who]):.2f} s, {min(spent[who]):.2f} s of processors"
         )
         print(f"{name:18} {who:9} {rate / 1e9:5.2f} GB/s  {rate / rates['local']:6.1%} of local  ({spread})")
+    return rates["ray"] / rates["local"]
 
 
-def main() -> None:
+def below(least: float, reached: dict[str, float]) -> list[str]:
+    """Return what is to be said of every job that stays below the least.
+
+    >>> below(0.9, {"verify": 0.95, "repair": 0.9, "reshard": 0.801})
+    ['reshard: Ray reaches 80.1% of the local engine, and 90.0% is the least']
+    """
+    return [
+        f"{name}: Ray reaches {share:.1%} of the local engine, and {least:.1%} is the least"
+        for name, share in reached.items()
+        if share < least
+    ]
+
+
+def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
@@ -146,7 +162,14 @@ def main() -> None:
         "--shards", type=int, default=4, help="how many there are: 4 are of the size that TensorFlow advises"
     )
     parser.add_argument("--only", help="one job, such as verify or 'reshard --shuffle'")
-    args = parser.parse_args()
+    parser.add_argument(
+        "--least", type=float, default=0.9, help="what Ray has to reach of the local engine's rate"
+    )
+    return parser.parse_args()
+
+
+def main() -> int:
+    args, reached = parsed(), {}
     written = ensure(DATASETS["floats"], DATA, quick=False)
     cores = records.usable_cores()
     with TemporaryDirectory(dir=DATA) as folder, two_nodes(cores) as address:
@@ -163,8 +186,13 @@ def main() -> None:
                 if args.only not in {None, name}:
                     continue
                 met = files if name == "verify" else few
-                compare(name, job, engines, sum(Path(file).stat().st_size for file in met), args)
+                total = sum(Path(file).stat().st_size for file in met)
+                reached[name] = compare(name, job, engines, total, args)
+    missed = below(args.least, reached)
+    for line in missed:
+        print(line, file=sys.stderr)
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

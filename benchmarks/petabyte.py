@@ -33,6 +33,9 @@ GIGABYTES_PER_SECOND_AND_CORE = 0.125
 LAUNCH_SECONDS = 0.001
 """What one driver needs per task; `benchmarks.engines` prints what it is here."""
 RETURN_SECONDS = 120.0
+NETWORK_BYTES_PER_SECOND = 12.5e9
+RESTART_SECONDS = 20.0
+"""From the death of a worker to the next update, of a small model on busy cores: docs/scale-training.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +157,24 @@ def shown_update() -> Iterator[str]:
     """Yield what an update sends: a ring sends nearly twice the gradients, whatever the number of workers."""
     for millions in (25, 1_000):
         sent = 2 * (HOSTS - 1) / HOSTS * millions * 4e6
-        seconds = sent / 12.5e9
+        seconds = sent / NETWORK_BYTES_PER_SECOND
         yield (
             f"{millions:,} million float32 parameters: {size(int(sent))} per worker and update, "
             f"{seconds * 1e3:.0f} ms at 100 Gbit/s"
+        )
+
+
+def shown_restart() -> Iterator[str]:
+    """Yield what hosts that fail cost a training: worker 0 writes its state, reads it again and sends it."""
+    storage = GIGABYTES_PER_SECOND_AND_CORE * CORES * 1e9
+    between = HOURS_BETWEEN_FAILURES * 3600 / HOSTS
+    for millions in (25, 1_000):
+        # the weights, and two moments of each
+        state = 3 * millions * 4e6
+        seconds = RESTART_SECONDS + 2 * state / storage + state / NETWORK_BYTES_PER_SECOND
+        yield (
+            f"{millions:,} million float32 parameters: a state of {size(int(state))}, {seconds:.0f} s per "
+            f"restart; with one every {between / 60:.0f} min {seconds / (between + seconds):.1%} of the time"
         )
 
 
@@ -172,6 +189,7 @@ def main() -> None:
             *shown_journal(5_000, here / "journal"),
             *shown_course(),
             *shown_update(),
+            *shown_restart(),
         ):
             print(line)
 

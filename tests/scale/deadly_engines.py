@@ -6,6 +6,7 @@ import sys
 import time
 from contextlib import closing
 from functools import partial
+from pathlib import Path
 
 from anybatch.scale import opened_engine, repair
 
@@ -16,6 +17,23 @@ def node_after(seconds, ballast=b""):
 
     time.sleep(seconds)
     return ray.get_runtime_context().get_node_id()
+
+
+def marked(folder, seconds, work, given):
+    """Do some work after so many seconds, and leave a mark each time that it is done."""
+    time.sleep(seconds)
+    value = work(given)
+    (folder / f"{Path(str(given)).name}-{os.getpid()}").touch()
+    return value
+
+
+def deadly_at(moments, folder, number):
+    """Leave a mark; some numbers kill their worker, each of them once."""
+    first = not list(folder.glob(f"{number}-*"))
+    marked(folder, 0.02, abs, number)
+    if first and number in moments:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number
 
 
 class Counting:
@@ -51,10 +69,18 @@ class Stopping(Counting):
 
 
 class KillingItself(Stopping):
-    """The process that watches over the job is killed."""
+    """The process that watches over the job is killed; every task takes a moment, and leaves marks."""
+
+    def __init__(self, engine, after, marks):
+        super().__init__(engine, after)
+        self.marks = marks
+
+    def run(self, work, tasks):
+        return super().run(partial(marked, self.marks, 0.05, work), tasks)
 
     def seen(self):
         if self.answered > self.after:
+            (self.marks / "killed").touch()
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -104,9 +130,9 @@ def _slow(work, given):
 
 def main():
     """Repair on a cluster, and be killed after so many shards."""
-    address, to, after, *files = sys.argv[1:]
+    address, marks, to, after, *files = sys.argv[1:]
     with opened_engine("ray", address) as engine:
-        repair(files, to, engine=KillingItself(engine, int(after)))
+        repair(files, to, engine=KillingItself(engine, int(after), Path(marks)))
 
 
 if __name__ == "__main__":

@@ -51,6 +51,14 @@ def launched(folder, workers, *arguments, options=(), timeout=300) -> Done:
     return run(command, timeout)
 
 
+def start_launch(folder, workers, *arguments, options=(), out=subprocess.PIPE, err=subprocess.PIPE):
+    """Start several workers, and go on."""
+    command = ["-m", "anybatch", "launch", "--workers", workers, *options, script_in(folder), *arguments]
+    return subprocess.Popen(
+        [sys.executable, *map(str, command)], stdout=out, stderr=err, text=True, env=os.environ | QUIET
+    )
+
+
 def start_member(folder, addresses, rank, *arguments, options=(), prefix=()):
     """Start one worker of a cluster that somebody else has set up."""
     config = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": rank}}

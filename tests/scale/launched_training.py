@@ -134,13 +134,14 @@ def main() -> None:
     parser.add_argument("--die", nargs="*", default=[], help="KIND:RANK@UPDATE")
     parser.add_argument("--by", default="SIGKILL", help="the signal of such deaths")
     parser.add_argument("--floatx", default="float64")
-    parser.add_argument("--slow", type=float, default=0.0, help="seconds between updates")
+    parser.add_argument("--slow", default="0", help="seconds between updates, of all or of each: 0,0.05,0")
     parser.add_argument("--reversed", action="store_true", help="the rows of every batch the other way round")
     options = parser.parse_args()
     keras.config.set_floatx(options.floatx)
     keras.config.set_dtype_policy(options.floatx)
     sizes = [int(size) for size in options.parts.split(",") if size]
     part = sizes[rank()] if sizes else "auto"
+    pauses = [float(seconds) for seconds in options.slow.split(",")]
     found = {}
     for kind in options.kinds:
         # other weights on every worker: worker 0's are to count
@@ -155,7 +156,10 @@ def main() -> None:
             micro_batch_size=part,
             validation_data=validation,
             validation_batch_size=10,
-            callbacks=[Slow(options.slow), Dying(kind, options.die, options.by, options.out)],
+            callbacks=[
+                Slow(pauses[rank() % len(pauses)]),
+                Dying(kind, options.die, options.by, options.out),
+            ],
             verbose=0,
         )
         found |= {f"{kind}/{n}": weight for n, weight in enumerate(model.get_weights())}

@@ -35,3 +35,14 @@ def test_a_bundle_says_how_many_it_has():
     first = next(iter(bundled(tasks, 1)))
     assert first.what == "`0` and 20 more"
     assert next(iter(bundled(tasks[:1], 1))).what == "`0`"
+
+
+def test_what_is_left_of_a_bundle_is_a_bundle_until_nothing_is():
+    tasks = [Task(number, number, f"`{number}`", 0, 9 - number) for number in range(64)]
+    left = next(iter(bundled(tasks, 4)))
+    assert len(left.tasks) == 5
+    for number in range(5):
+        assert left.tasks == tuple(tasks[number:5])
+        assert left.needed_bytes == 9 - number
+        left = left.behind_the_first()
+    assert left is None

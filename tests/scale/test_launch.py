@@ -30,7 +30,9 @@ def assert_alike(file, one_process):
 
 @pytest.mark.long
 def test_three_workers_make_the_updates_of_one_process(one_process, tmp_path):
-    done = launched(tmp_path, 3, tmp_path / "three.npz", *LAWS, "--parts", "4,30,1")
+    """Uneven parts and uneven speed; the last batch has a row for one of them alone."""
+    uneven = ["--parts", "4,30,1", "--slow", "0,0.02,0.005"]
+    done = launched(tmp_path, 3, tmp_path / "three.npz", *LAWS, *uneven)
     assert done.code == 0, done
     assert_alike(tmp_path / "three.npz", one_process)
 

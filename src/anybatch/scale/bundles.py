@@ -10,9 +10,9 @@ _SHARES = 3
 """A bundle is that part of what is left for one processor: the last ones are single tasks, so that none of
 them runs alone for long."""
 _MOST_BYTES = 512 << 20
-"""What is repeated at most when a worker dies."""
+"""Above that a task takes far longer than placing it does."""
 _MOST_TASKS = 1_000
-"""However small they are: results come with their bundle."""
+"""However small they are: all are sent at once, and wait where they were sent to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,10 @@ class Bundle(Generic[Given]):
     def needed_bytes(self) -> int:
         """The most memory that one of them takes."""
         return max(task.needed_bytes for task in self.tasks)
+
+    def behind_the_first(self) -> "Bundle[Given] | None":
+        """Return what is left when the first task is done; None if that is nothing."""
+        return Bundle(self.tasks[1:]) if len(self.tasks) > 1 else None
 
 
 def bundled(tasks: Sequence[Task[Given]], processors: int) -> Iterator[Bundle[Given]]:

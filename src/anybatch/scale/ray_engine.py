@@ -1,4 +1,4 @@
-"""Tasks on a Ray cluster: Ray places and watches them, and starts them again where a worker or node dies."""
+"""Tasks on a Ray cluster: Ray places and watches them; what a dead worker or node left goes to another."""
 
 import logging
 import os
@@ -6,8 +6,9 @@ import socket
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from anybatch.scale.bundles import Bundle, bundled
 from anybatch.scale.engine import Given, Made, Task, as_finished
@@ -16,8 +17,8 @@ from anybatch.scale.refusals import NobodyWorks, NoCluster, NoNodeFits, NoRay, T
 Sent = TypeVar("Sent")
 Returned = TypeVar("Returned")
 
-# beside the first one; an error of the work itself is final, only the death of its worker is not
-_RETRIES = 3
+# of one task; an error of the work itself is final, only the death of its worker is not
+_TRIES = 4
 # per processor of the cluster: one at work, one that is placed as soon as that is done
 _AHEAD = 2
 # Ray goes on with a worker only for a task that asks for exactly the same
@@ -75,14 +76,46 @@ class RayEngine:
         self, work: Callable[[Given], Made], tasks: Iterable[Task[Given]]
     ) -> Generator[tuple[Task[Given], Made], None, None]:
         cluster = _Cluster(self._ray, self._patience_seconds)
+        start = self._starting(work, cluster)
+        under_way: dict[Any, _Sent[Given]] = {}
+        try:
+            for sent, handle in as_finished(
+                map(_Sent, bundled(list(tasks), cluster.processors())),
+                under_way,
+                room=cluster.room,
+                start=start,
+                finished=cluster.answered,
+            ):
+                try:
+                    value = self._value(next(handle))
+                except self._ray.exceptions.RayError as error:
+                    again = sent.again(str(error).splitlines()[0])
+                    under_way[start(again)] = again
+                    continue
+                rest = sent.bundle.behind_the_first()
+                if rest is not None:
+                    under_way[handle] = _Sent(rest)
+                yield sent.bundle.tasks[0], value
+        finally:
+            for handle in under_way:
+                self._ray.cancel(handle)
+
+    def _starting(
+        self, work: Callable[[Given], Made], cluster: "_Cluster"
+    ) -> Callable[["_Sent[Given]"], Any]:
+        """Return what sends a bundle to some worker: that gives a generator of its values."""
         carried, here = self._carried(work), str(Path.cwd())
 
-        def start(bundle: Bundle[Given]) -> Any:
+        def start(sent: _Sent[Given]) -> Any:
+            bundle = sent.bundle
             cluster.check_room(bundle)
             options = self._remote.options(
                 num_cpus=1,
                 memory=_rounded(bundle),
-                max_retries=_RETRIES,
+                # every value comes as soon as it is there, so that no death costs one that is finished: Ray
+                # would do the whole bundle again
+                num_returns="streaming",
+                max_retries=0,
                 name=f"anybatch {bundle.what}",
                 # otherwise Ray fills one node first, by what it last heard of the others: of 24 short jobs on
                 # two nodes 8 ran on one of them alone, and of 18 so none
@@ -90,34 +123,33 @@ class RayEngine:
             )
             return options.remote(here, carried, [task.given for task in bundle.tasks])
 
-        under_way: dict[Any, Bundle[Given]] = {}
-        try:
-            for bundle, handle in as_finished(
-                bundled(list(tasks), cluster.processors()),
-                under_way,
-                room=cluster.room,
-                start=start,
-                finished=cluster.finished,
-            ):
-                yield from zip(bundle.tasks, self._result(bundle, handle), strict=True)
-        finally:
-            for handle in under_way:
-                self._ray.cancel(handle)
+        return start
 
     def _carried(self, work: Callable[[Given], Made]) -> Any:
         """Return the work as tasks carry it: itself if it is small, else a reference to it, sent once."""
         small = len(self._ray.cloudpickle.dumps(work)) <= _CARRIED_BYTES
         return work if small else self._ray.put(work)
 
-    def _result(self, bundle: Bundle[Any], handle: Any) -> Any:
-        failures = self._ray.exceptions
+    def _value(self, reference: Any) -> Any:
         try:
-            return self._ray.get(handle)
-        except failures.RayTaskError as error:
+            return self._ray.get(reference)
+        except self._ray.exceptions.RayTaskError as error:
             # the error of the work itself, as it would be here
             raise error.cause from None
-        except failures.RayError as error:
-            raise TaskLost(bundle.what, _RETRIES + 1, str(error).splitlines()[0]) from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent(Generic[Given]):
+    """What is left of a bundle that is under way, and how many workers have died over the first of that."""
+
+    bundle: Bundle[Given]
+    deaths: int = 0
+
+    def again(self, why: str) -> "_Sent[Given]":
+        """Return the same after one more death; the last one is an error."""
+        if self.deaths + 1 >= _TRIES:
+            raise TaskLost(self.bundle.tasks[0].what, _TRIES, why) from None
+        return _Sent(self.bundle, self.deaths + 1)
 
 
 class _Cluster:
@@ -144,10 +176,13 @@ class _Cluster:
         if self._cores and _rounded(bundle) > self._largest_bytes:
             raise NoNodeFits(bundle.what, bundle.needed_bytes, self._largest_bytes)
 
-    def finished(self, handles: list[Any]) -> Iterable[Any]:
-        """Return what has ended, waiting for a moment only: meanwhile a cluster may have gone."""
-        done, _ = self._ray.wait(handles, num_returns=1, timeout=_LOOK_SECONDS)
-        return list(done)
+    def answered(self, handles: list[Any]) -> Iterable[Any]:
+        """Return who has a value, waiting for a moment only: meanwhile a cluster may have gone."""
+        first, others = self._ray.wait(handles, num_returns=1, timeout=_LOOK_SECONDS)
+        if not (first and others):
+            return list(first)
+        more, _ = self._ray.wait(others, num_returns=len(others), timeout=0)
+        return [*first, *more]
 
     def _look(self) -> None:
         now = time.monotonic()
@@ -169,10 +204,11 @@ def _rounded(bundle: Bundle[Any]) -> int:
     return -(-bundle.needed_bytes // _GRAIN_BYTES) * _GRAIN_BYTES
 
 
-def _work_in(folder: str, work: Callable[[Sent], Returned], given: list[Sent]) -> list[Returned]:
+def _work_in(folder: str, work: Callable[[Sent], Returned], given: list[Sent]) -> Iterator[Returned]:
     """Do the work where the user stands, so that relative paths mean the same."""
     os.chdir(folder)
-    return [work(one) for one in given]
+    for one in given:
+        yield work(one)
 
 
 def _ray() -> Any:

@@ -118,6 +118,7 @@ CLEAN = {
     "ZLIB": lambda: replace(tables(), compression="ZLIB"),
     "a batch asked for": lambda: pictures().asking(batch_size=50, memory="1GiB", steps_per_epoch=12),
     "a buffer asked for": lambda: pictures().asking(batch_size=50, shuffle_buffer=100),
+    "a prefetch asked for": lambda: pictures().asking(batch_size=50, memory="1GiB", prefetch=10),
     "two sets apart": lambda: replace(pictures(1), held_out=pictures(2).records),
     "ten records": lambda: replace(tables(count=10), shards=1),
     "one record": lambda: replace(pictures(count=1), shards=1),
@@ -386,6 +387,11 @@ def data_larger_than_memory(plan):
 @fault("AB406", "asked buffer", "error", "400")
 def a_buffer_larger_than_memory(plan):
     return plan.asking(memory=20_000, shuffle_buffer=400)
+
+
+@fault("AB409", "asked", "error", "20 batches of 50")
+def a_prefetch_larger_than_memory(plan):
+    return plan.asking(batch_size=50, memory=30_000, prefetch=20)
 
 
 @fault("AB407", "asked rows", "warning", "900")

@@ -1,6 +1,7 @@
 """Planted faults are found with their code and place; clean data raises nothing above a note."""
 
 import json
+import re
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import anybatch as ab
 from anybatch.doctor import diagnose
 from tests.doctor.data_sets import CLEAN, FAULTS, SHAPES, pictures
+from tests.shard_files import framed
 
 RANKS = ["note", "warning", "error"]
 
@@ -67,15 +69,8 @@ PAIRS = [pair for pair in combinations(FAULTS, 2) if not FAULTS[pair[0]].touches
 def both_are_found(folder, pair, make=pictures):
     one, other = (FAULTS[name] for name in pair)
     found = diagnosed(other.plant(one.plant(make())), folder)
-    hidden = {"a_record_that_is_no_example"} & set(pair)
     for fault in (one, other):
-        if not hidden or not needs_values(fault):
-            assert of_code(found, fault.code), (pair, found.findings)
-
-
-def needs_values(fault):
-    """Whether a fault shows only in decoded values, which a record that is no Example prevents."""
-    return fault.code in {"AB203", "AB206", "AB207", "AB208", "AB209", "AB301", "AB302", "AB303"}
+        assert of_code(found, fault.code), (pair, found.findings)
 
 
 @pytest.mark.parametrize("pair", Random(11).sample(PAIRS, 40), ids=" and ".join)
@@ -90,6 +85,30 @@ def test_any_two_faults_at_once_are_both_found(tmp_path, shape):
         folder = tmp_path / str(number)
         folder.mkdir()
         both_are_found(folder, pair, SHAPES[shape])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a_list_too_short",
+        "a_column_in_millions",
+        "a_label_far_out",
+        "a_rare_class",
+        "one_class",
+        "sorted_by_label",
+        "a_buffer_that_is_too_small",
+        "sorted_by_time",
+    ],
+)
+def test_a_record_that_is_no_example_hides_nothing_about_the_others(tmp_path, name):
+    both_are_found(tmp_path, (name, "a_record_that_is_no_example"))
+
+
+def test_data_without_any_example_is_a_note(tmp_path):
+    (tmp_path / "a.tfrecord").write_bytes(b"".join(framed(b"\xff\xff%d" % n) for n in range(50)))
+    found = diagnose(f"{tmp_path}/*.tfrecord")
+    assert not above_note(found)
+    assert of_code(found, "AB110")
 
 
 def test_a_record_without_a_label_hides_nothing_about_the_others(tmp_path):
@@ -150,6 +169,7 @@ def test_held_out_records_need_no_label(tmp_path):
         ({"batch_size": 2.5}, "batch_size is 2.5"),
         ({"shuffle_buffer": -1}, "shuffle_buffer is -1"),
         ({"steps_per_epoch": 0}, "steps_per_epoch is 0"),
+        ({"prefetch": 0}, "prefetch is 0"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused_by_name(tmp_path, wrong, told):
@@ -171,6 +191,48 @@ def test_a_clean_sample_stays_clean(tmp_path, monkeypatch):
     found = diagnose(pictures(count=20_000).write(tmp_path), everything=False, batch_size=32)
     assert not above_note(found)
     assert found.facts.sample.records < 4000
+
+
+def mixed_with_copies(plan, copied):
+    """The records, those of some places twice, in any order."""
+    records = [*plan.records, *(plan.records[at] for at in copied)]
+    order = np.random.default_rng(2).permutation(len(records))
+    return replace(plan, records=[records[at] for at in order])
+
+
+def about_percent(finding):
+    """The share of all records that a finding estimates from a sample."""
+    return float(re.search(r"about ([\d.]+)% of all", finding.evidence)[1])
+
+
+@pytest.mark.parametrize(
+    ("copied", "percent"), [(range(0, 20_000, 3), 25), ([5] * 5_000, 20), ([], None)], ids=str
+)
+def test_the_share_of_copies_is_that_of_all_records_and_not_of_a_sample(
+    tmp_path, monkeypatch, copied, percent
+):
+    monkeypatch.setattr("anybatch.doctor.measure.sample.SAMPLE_RECORDS", 2000)
+    plan = mixed_with_copies(pictures(count=20_000), copied)
+    found = of_code(diagnose(plan.write(tmp_path), everything=False), "AB210")
+    assert [one.severity for one in found] == (["warning"] if percent else [])
+    assert all(about_percent(one) == pytest.approx(percent, abs=8) for one in found)
+
+
+def test_a_leak_is_estimated_for_all_records_and_not_for_a_sample(tmp_path, monkeypatch):
+    monkeypatch.setattr("anybatch.doctor.measure.sample.SAMPLE_RECORDS", 2000)
+    plan = mixed_with_copies(pictures(count=20_000), [])
+    held_out = [*pictures(9, count=1_500).records, *plan.records[::40]]
+    (finding,) = of_code(
+        diagnose(replace(plan, held_out=held_out).write(tmp_path), everything=False), "AB211"
+    )
+    assert finding.severity == "error"
+    assert about_percent(finding) == pytest.approx(25, abs=8)
+
+
+def test_copies_are_counted_and_not_estimated_where_everything_was_read(tmp_path):
+    plan = FAULTS["records_twice"].plant(pictures())
+    (finding,) = of_code(diagnosed(plan, tmp_path), "AB210")
+    assert "200 of 800 looked at, 25.00%; record" in finding.evidence
 
 
 @pytest.mark.parametrize("compression", ["GZIP", "ZLIB"])

@@ -1,11 +1,14 @@
 """`anybatch doctor` and `anybatch lint`: exit codes, words for people, JSON for programs."""
 
 import json
+import re
+from contextlib import closing, contextmanager, nullcontext
 
 import pytest
 from typer.testing import CliRunner
 
 from anybatch.cli import app
+from anybatch.scale import LocalEngine
 from tests.doctor.data_sets import FAULTS, pictures
 from tests.doctor.flawed_scripts import FLAWED
 from tests.doctor.sound_scripts import SOUND
@@ -133,6 +136,75 @@ def test_doctor_tries_the_model_under_the_memory_there_is(tmp_path, function):
     assert found["plan"]["batch_size"] == 300
     found = json.loads(run("doctor", *paths, *asked, "--memory", "1MiB").stdout)
     assert ("AB408", "error") in {(one["code"], one["severity"]) for one in found["findings"]}
+
+
+def test_doctor_shows_the_plan_without_being_told_a_memory(tmp_path):
+    paths = pictures().write(tmp_path)
+    (tmp_path / "model.py").write_text(PAIR.replace("{paths!r}", repr(paths)))
+    shown = run("doctor", *paths, "--model", f"{tmp_path}/model.py:pair", "--batch-size", 300).stdout
+    assert re.search(r"^batch +300 ", shown, re.MULTILINE)
+    assert re.search(r"^limit +\d", shown, re.MULTILINE)
+    assert "what uses it" not in shown
+
+
+def test_doctor_says_that_a_model_was_not_tried(tmp_path):
+    paths = pictures().write(tmp_path)
+    (tmp_path / "model.py").write_text(MODEL.replace("Input((4,))", "Input((7,))"))
+    result = run("doctor", *paths, "--model", f"{tmp_path}/model.py:build")
+    assert "the model was not tried: it is not clear which features it takes" in result.stdout
+
+
+def test_doctor_takes_a_prefetch(tmp_path):
+    paths = pictures().write(tmp_path)
+    asked = ["--batch-size", 50, "--memory", "20000", "--prefetch", 10, "--json"]
+    assert "AB409" in {one["code"] for one in json.loads(run("doctor", *paths, *asked).stdout)["findings"]}
+
+
+class Interrupted(LocalEngine):
+    """Stops after the first shard, as Ctrl-C does."""
+
+    def run(self, work, tasks):
+        with closing(super().run(work, tasks)) as running:
+            yield next(running)
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("first", [[], ["--all"]], ids=["sampled", "all"])
+def test_a_full_pass_takes_nothing_from_the_journal_of_a_sampled_one(tmp_path, monkeypatch, first):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("anybatch.doctor.measure.files.WHOLE_BYTES", 0)
+    monkeypatch.setattr("anybatch.cli.doctor.named_engine", lambda *_: nullcontext(Interrupted()))
+    paths = pictures(count=6_000).write(tmp_path / "data")
+    CliRunner().invoke(app, ["doctor", *paths, *first])
+    started = []
+
+    class Counted(LocalEngine):
+        def run(self, work, tasks):
+            started.append(len(tasks))
+            return super().run(work, tasks)
+
+    monkeypatch.setattr("anybatch.cli.doctor.named_engine", lambda *_: nullcontext(Counted()))
+    found = json.loads(run("doctor", *paths, "--all", "--json").stdout)
+    assert started == [2 if first else 3]
+    assert found["everything"]
+    assert "AB109" not in {one["code"] for one in found["findings"]}
+
+
+@pytest.mark.parametrize("engine", [[], ["--engine", "local"]], ids=["threads", "engine"])
+def test_doctor_tells_how_far_it_is(tmp_path, monkeypatch, engine):
+    told = []
+
+    @contextmanager
+    def bar(what, total_bytes, *, shown):
+        assert shown
+        yield told.append
+        assert sum(told) == total_bytes
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("anybatch.cli.doctor.progress_bar", bar)
+    together = FAULTS["held_out_records_trained_on"].plant(pictures()).write(tmp_path)
+    run("doctor", *together["train"], "--against", together["test"][0], *engine)
+    assert told
 
 
 def test_doctor_refuses_a_stream_of_other_files_than_were_named(tmp_path):

@@ -10,6 +10,7 @@ from anybatch.doctor import diagnose
 from anybatch.doctor.checks.batch import does_not_fit_whole
 from anybatch.doctor.checks.training import input_too_slow, noisy
 from anybatch.doctor.measure import Asked, Facts, SampleFacts, TrainingFacts
+from anybatch.memory import allowance
 from anybatch.records import Sizes
 from anybatch.train import Plan
 from tests.doctor.data_sets import pictures
@@ -42,7 +43,8 @@ def codes(found):
 
 def test_a_model_that_fits_the_data_raises_nothing_above_a_note(keras, tmp_path):
     data = stream_of(pictures().write(tmp_path)).as_supervised("x", "label")
-    assert set(codes(diagnose(data, model=model_of(keras, 4))).values()) <= {"note"}
+    found = diagnose(data, model=model_of(keras, 4))
+    assert [one for one in found.findings if one.severity != "note"] == []
 
 
 def test_a_batch_that_does_not_pass_is_found_before_the_first_step(keras, tmp_path):
@@ -222,6 +224,77 @@ def test_several_inputs_and_several_outputs_are_tried_as_one_is(keras, tmp_path)
     assert tried.forward_seconds > 0
 
 
+def classifier(keras, *layers):
+    model = keras.Sequential([keras.Input((4,)), *layers, keras.layers.Dense(10)])
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return model
+
+
+def own_layers(keras):
+    class Normalised(keras.layers.BatchNormalization):
+        pass
+
+    class Centred(keras.layers.Layer):
+        def call(self, x):
+            return x - keras.ops.mean(x, axis=0)
+
+    return {
+        "Normalised": Normalised,
+        "Centred": Centred,
+        "Dense": lambda name: keras.layers.Dense(3, name=name),
+    }
+
+
+@pytest.mark.parametrize(
+    ("layer", "told"),
+    [("Normalised", "`own` normalises by part"), ("Centred", "a layer mixes them"), ("Dense", None)],
+)
+def test_layers_of_a_users_own_that_mix_records_are_told(keras, tmp_path, layer, told):
+    data = stream_of(pictures().write(tmp_path)).as_supervised("x", "label")
+    model = classifier(keras, own_layers(keras)[layer](name="own"))
+    found = [one for one in diagnose(data, model=model).findings if one.code == "AB502"]
+    assert [str(one.severity) for one in found] == (["note"] if told else [])
+    assert all(told in one.evidence for one in found)
+
+
+def test_what_a_subclass_does_is_told_of_a_model_that_was_not_tried_too(keras, tmp_path):
+    model = keras.Sequential([keras.Input((7,)), own_layers(keras)["Normalised"](name="own")])
+    model.compile("sgd", "mse")
+    found = diagnose(pictures(count=601).write(tmp_path), model=model, batch_size=100)
+    assert codes(found)["AB502"] == "note"
+    assert codes(found)["AB403"] == "warning"
+
+
+def test_a_model_that_runs_whole_batches_only_is_told_with_the_reason(keras, tmp_path):
+    class Own(keras.Model):
+        def train_step(self, data):
+            return super().train_step(data)
+
+    x = keras.Input((4,))
+    model = Own(x, keras.layers.Dense(10)(x))
+    model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    data = stream_of(pictures().write(tmp_path)).as_supervised("x", "label")
+    (found,) = [one for one in diagnose(data, model=model).findings if one.code == "AB502"]
+    assert "Own.train_step cannot be split" in found.evidence
+
+
+def test_an_optimizer_that_accumulates_by_itself_is_no_exception(keras, tmp_path):
+    model = classifier(keras)
+    model.compile(keras.optimizers.SGD(gradient_accumulation_steps=2), model.loss)
+    data = stream_of(pictures().write(tmp_path)).as_supervised("x", "label")
+    found = diagnose(data, model=model)
+    assert found.facts.training.plan is None
+    assert "gradient_accumulation_steps=2" in found.facts.training.unsplit
+
+
+def test_without_a_memory_the_plan_is_under_what_the_machine_allows(keras, tmp_path):
+    data = stream_of(pictures().write(tmp_path)).as_supervised("x", "label")
+    found = diagnose(data, model=model_of(keras, 4))
+    assert found.asked.memory_bytes == pytest.approx(allowance().limit_bytes, rel=0.2)
+    assert found.document()["plan"]["batch_size"] == 60
+    assert diagnose(data).asked.memory_bytes is None
+
+
 def test_a_batch_size_of_its_own_replaces_that_of_the_stream(keras, tmp_path):
     data = stream_of(pictures().write(tmp_path)).as_supervised("x", "label")
     found = diagnose(data, model=model_of(keras, 4), memory="8GiB", batch_size=200)
@@ -231,4 +304,7 @@ def test_a_batch_size_of_its_own_replaces_that_of_the_stream(keras, tmp_path):
 def test_files_alone_are_tried_where_it_is_clear_what_the_model_takes(keras, tmp_path):
     paths = pictures().write(tmp_path)
     assert diagnose(paths, model=model_of(keras, 4)).facts.training.problem == ""
-    assert diagnose(paths, model=model_of(keras, 7)).facts.training is None
+    unclear = diagnose(paths, model=model_of(keras, 7))
+    assert unclear.facts.training is None
+    assert "the model was not tried: it is not clear which features it takes" in unclear.looked_at
+    assert "(x, y)" in diagnose(stream_of(paths), model=model_of(keras, 4)).looked_at

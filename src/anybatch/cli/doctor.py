@@ -1,6 +1,8 @@
 """`anybatch doctor`: what is wrong with the data, and what to do about it."""
 
 import os
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,11 +11,14 @@ from anybatch.cli.arguments import AddressOption, EngineOption, JsonOption, Path
 from anybatch.cli.engines import named_engine
 from anybatch.cli.failures import reported
 from anybatch.cli.findings import counted, exit_code, show_findings
+from anybatch.cli.progress import bytes_of, progress_bar
 from anybatch.cli.report import bar, plain_text, print_json, print_table, say
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
     from anybatch.doctor import Diagnosis
-    from anybatch.records import Each
+    from anybatch.doctor.measure import Progress
     from anybatch.scale import Engine
 
 EXAMPLE = "Example:  anybatch doctor 'train/*.tfrecord' --batch-size 512 --memory 2GiB --html report.html"
@@ -32,8 +37,12 @@ def doctor(
         typer.Option(metavar="FILE:FUNCTION", help="What returns the model, or (model, stream)."),
     ] = None,
     batch_size: Annotated[int | None, typer.Option(min=1, help="The batch you want to train with.")] = None,
-    memory: Annotated[str | None, typer.Option(metavar="SIZE", help="The memory there is.")] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(metavar="SIZE", help="The memory there is; for a model else what the machine allows."),
+    ] = None,
     shuffle_buffer: Annotated[int | None, typer.Option(min=1, help="The shuffle buffer you use.")] = None,
+    prefetch: Annotated[int | None, typer.Option(min=1, help="The batches you prefetch.")] = None,
     steps_per_epoch: Annotated[int | None, typer.Option(min=1, help="The steps you give to fit.")] = None,
     against: Annotated[
         list[str] | None,
@@ -54,19 +63,22 @@ def doctor(
     from anybatch.doctor import diagnose
 
     refuse_unwritable(html)
+    whole = True if everything else None
     with named_engine(engine, address) as workers:
         built, data = _built(model, paths)
-        found = diagnose(
-            {"these": data, "held out": against} if against else data,
-            label=label,
-            model=built,
-            batch_size=batch_size,
-            memory=memory,
-            shuffle_buffer=shuffle_buffer,
-            steps_per_epoch=steps_per_epoch,
-            everything=True if everything else None,
-            each=_each(workers),
-        )
+        with _progress([*paths, *(against or [])], shown=not as_json) as progress:
+            found = diagnose(
+                {"these": data, "held out": against} if against else data,
+                label=label,
+                model=built,
+                batch_size=batch_size,
+                memory=memory,
+                shuffle_buffer=shuffle_buffer,
+                prefetch=prefetch,
+                steps_per_epoch=steps_per_epoch,
+                everything=whole,
+                **_looking(workers, whole, progress),
+            )
     if html:
         found.to_html(html)
     if as_json:
@@ -96,15 +108,36 @@ def _built(named: str | None, paths: list[str]) -> tuple[Any, Any]:
     return model, stream
 
 
-def _each(workers: "Engine | None") -> "Each":
-    """Return who looks into the files."""
-    from anybatch.doctor.measure import ShardFacts
-    from anybatch.records import on_threads
-    from anybatch.scale import FileJob
+def _progress(paths: list[str], *, shown: bool) -> "AbstractContextManager[Progress | None]":
+    from anybatch.records import find_files
 
+    return progress_bar("looking", bytes_of(find_files(paths)), shown=shown)
+
+
+def _looking(workers: "Engine | None", whole: bool | None, progress: "Progress | None") -> dict[str, Any]:
+    """Return who looks into the files and is told how far that is: threads, or the tasks of an engine."""
     if workers is None:
-        return on_threads
-    return FileJob(workers, "doctor", ShardFacts, held_bytes=_SURVEYED_BYTES).each
+        return {"progress": progress}
+    return {"each": _Tasks(workers, whole, progress)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """Looks into files by a task each, on an engine."""
+
+    workers: "Engine"
+    whole: bool | None
+    progress: "Progress | None"
+
+    def __call__(self, make: "Callable[[Any], Any]", given: "Iterable[Any]", /) -> "Iterator[Any]":
+        """Yield `make(file)` in order; what a journal holds of a sample is nothing for a full pass."""
+        from anybatch.doctor.measure import ShardFacts, reads_everything
+        from anybatch.scale import FileJob
+
+        files = list(given)
+        options = {"everything": reads_everything(files, self.whole)}
+        job = FileJob(self.workers, "doctor", ShardFacts, options, _SURVEYED_BYTES, self.progress)
+        return job.each(make, files)
 
 
 def _show(found: "Diagnosis", html: str | None) -> None:
@@ -112,10 +145,23 @@ def _show(found: "Diagnosis", html: str | None) -> None:
     say(f"Looked at {found.looked_at}.")
     say()
     show_findings(found.findings)
+    _show_plan(found)
     _show_classes(found)
     say(counted(found.findings))
     if html:
         say(f"the page is `{html}`")
+
+
+def _show_plan(found: "Diagnosis") -> None:
+    tried = found.facts.training
+    if tried is None or tried.plan is None:
+        return
+    from anybatch.train import Plan
+
+    # what uses the bytes, and what could be done instead, `anybatch plan` and the page tell
+    for line in Plan.__str__(tried.plan).splitlines():
+        say(line)
+    say()
 
 
 def _show_classes(found: "Diagnosis") -> None:

@@ -52,10 +52,11 @@ _TITLES: dict[str, dict[str, str]] = {
         "AB406": "a shuffle buffer larger than memory",
         "AB407": "steps_per_epoch that does not match",
         "AB408": "a batch that fits only in parts",
+        "AB409": "prefetched batches larger than memory",
     },
     "training": {
         "AB501": "no feature fits the model's input",
-        "AB502": "layers that mix the records of a batch",
+        "AB502": "a model that cannot be split exactly",
         "AB503": "fewer outputs than classes",
         "AB504": "a batch far from the gradient noise scale",
         "AB505": "the first batch does not pass",

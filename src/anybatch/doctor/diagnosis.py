@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ from anybatch.doctor.measure import (
     Asked,
     Facts,
     NoRecordFiles,
+    Progress,
     measured,
     model_facts,
     rebatched,
@@ -22,6 +24,7 @@ from anybatch.doctor.measure import (
 )
 from anybatch.doctor.measure.facts import SAMPLE_BLOCK
 from anybatch.handover import place
+from anybatch.memory import allowance
 from anybatch.records import Each, on_threads
 from anybatch.stream import Stream
 from anybatch.stream.numbers import whole_number
@@ -65,8 +68,16 @@ class Diagnosis:
 
     @property
     def looked_at(self) -> str:
-        """How much of the data this rests on, and of a label that shows no classes that nothing is known."""
-        return f"{self._records_looked_at()}{self._label_left_out()}"
+        """How much of the data this rests on, and what could not be judged: a label, or a model."""
+        return f"{self._records_looked_at()}{self._label_left_out()}{self._model_left_out()}"
+
+    def _model_left_out(self) -> str:
+        if self.facts.model is None or self.facts.training is not None:
+            return ""
+        why = "it is not clear which features it takes; let the function return (model, stream)"
+        if self.asked.streamed:
+            why = "the stream gives no batches of (x, y); .as_supervised(x, y) makes them"
+        return f"; the model was not tried: {why}"
 
     def _label_left_out(self) -> str:
         label, sample = self.facts.label, self.facts.sample
@@ -84,7 +95,7 @@ class Diagnosis:
             return f"every one of {records:,} records"
         # two standard errors of a share of one half, if the records of a block are all alike: never worse
         error = 2 * (0.25 * SAMPLE_BLOCK / max(1, sample)) ** 0.5
-        exact = f"shares are right to ±{min(1, error):.1%} or better"
+        exact = f"shares, but for those of copies, are right to ±{min(1, error):.1%} or better"
         values = f"the values of {sample:,} of {records:,} records: {exact}"
         return f"the kinds and checksums of all, and {values}" if self.facts.everything else values
 
@@ -126,8 +137,10 @@ def diagnose(
     batch_size: int | None = None,
     memory: str | int | None = None,
     shuffle_buffer: int | None = None,
+    prefetch: int | None = None,
     steps_per_epoch: int | None = None,
     everything: bool | None = None,
+    progress: Progress | None = None,
     each: Each = on_threads,
 ) -> Diagnosis:
     """Return what is wrong with record files, underneath the decoding: nothing in them is an exception.
@@ -135,8 +148,9 @@ def diagnose(
     Up to 256 MiB are read in full, more by a sample unless `everything`. Two data sets by name,
     `{"train": paths, "test": paths}`, are compared: records of the first must not be in the second. With a
     model the first batches are tried as well, of a stream of `(x, y)` or of features that are clearly what
-    the model takes; the weights stay as they are. `each` says who looks into the files: threads of this
-    process, or the tasks of an engine.
+    the model takes; the weights stay as they are, and without `memory` it is planned with what machine and
+    container allow. `progress` is told how many more bytes of the files were looked into. `each` says who
+    does that: threads of this process, or the tasks of an engine.
 
     >>> import tempfile
     >>> import anybatch as ab
@@ -149,24 +163,31 @@ def diagnose(
     first, *others = data.values() if isinstance(data, Mapping) else [data]
     _refuse_no_name(label)
     wanted = Asked(
-        _count(batch_size, "batch_size"),
-        _bytes(memory),
-        _count(shuffle_buffer, "shuffle_buffer"),
-        _count(steps_per_epoch, "steps_per_epoch"),
+        batch_size=_count(batch_size, "batch_size"),
+        memory_bytes=_bytes(memory, model),
+        shuffle_buffer=_count(shuffle_buffer, "shuffle_buffer"),
+        prefetch=_count(prefetch, "prefetch"),
+        steps_per_epoch=_count(steps_per_epoch, "steps_per_epoch"),
     )
     paths, asked = _asked(first, wanted)
-    facts = measured(paths, label=label, everything=everything, each=each)
+    measure = partial(measured, everything=everything, progress=progress, each=each)
+    facts = measure(paths, label=label)
     if others:
         # held-out records are compared as a whole: they may well have no label
-        other = measured(_paths(others[0]), label=None, everything=everything, each=each)
-        facts = replace(facts, other=other)
+        facts = replace(facts, other=measure(_paths(others[0]), label=None))
     if model is not None:
-        facts = replace(facts, model=model_facts(model))
-        stream = first if isinstance(first, Stream) else supervised_from(facts, asked.batch_size)
-        if stream is not None:
-            stream = rebatched(stream, asked.batch_size)
-            facts = replace(facts, training=training_facts(model, stream, asked.memory_bytes))
+        facts = _tried(facts, model, first, asked)
     return Diagnosis(tuple(judged(facts, asked)), facts, asked)
+
+
+def _tried(facts: Facts, model: Any, data: Any, asked: Asked) -> Facts:
+    """Return the facts with what the model shows, and with what the first batches do to it."""
+    facts = replace(facts, model=model_facts(model))
+    stream = data if isinstance(data, Stream) else supervised_from(facts, asked.batch_size)
+    if stream is None:
+        return facts
+    stream = rebatched(stream, asked.batch_size)
+    return replace(facts, training=training_facts(model, stream, asked.memory_bytes))
 
 
 def _plan_document(facts: Facts) -> dict[str, Any] | None:
@@ -183,8 +204,11 @@ def _count(number: int | None, name: str) -> int | None:
     return None if number is None else whole_number(number, name, 1)
 
 
-def _bytes(memory: str | int | None) -> int | None:
-    return None if memory is None else parse_size(memory)
+def _bytes(memory: str | int | None, model: Any) -> int | None:
+    """Return the memory there is: as told, else for a model what machine and container allow."""
+    if memory is not None:
+        return parse_size(memory)
+    return None if model is None else allowance().limit_bytes
 
 
 def _asked(data: Any, asked: Asked) -> tuple[list[str], Asked]:

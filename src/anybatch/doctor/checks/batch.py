@@ -4,9 +4,14 @@ from collections.abc import Iterator
 
 from anybatch.doctor.findings import Finding, Severity
 from anybatch.doctor.measure import Asked, Facts
+from anybatch.doctor.mixing import smallest_buffer
 from anybatch.units import size
 
 ERROR, WARNING, NOTE = Severity.ERROR, Severity.WARNING, Severity.NOTE
+
+_LEAST_WINDOW_BYTES = 1 << 20
+MOST_WINDOW_BYTES = 1 << 30
+"""More than that is not shuffled while reading: writing the records anew in another order costs less."""
 
 _SKEWED = 32
 _SOMEWHAT_SKEWED = 8
@@ -79,7 +84,7 @@ def last_of_one(facts: Facts, asked: Asked) -> Iterator[Finding]:
         return
     if asked.drop_remainder:
         return
-    normalised = facts.model is not None and "BatchNormalization" in facts.model.layers
+    normalised = facts.model is not None and "BatchNormalization" in facts.model.kinds
     yield Finding(
         "AB403",
         WARNING if normalised else NOTE,
@@ -126,19 +131,65 @@ def buffer_too_large(facts: Facts, asked: Asked) -> Iterator[Finding]:
     held = int(min(asked.shuffle_buffer, facts.records) * facts.mean_bytes)
     if held <= asked.memory_bytes:
         return
+    label = facts.sample.label
+    needed = None if label is None else smallest_buffer(label, asked.batch_size or 32, facts.records)
+    reading = shuffled_read(facts, needed, min(MOST_WINDOW_BYTES, asked.memory_bytes // 2))
     yield Finding(
         "AB406",
         ERROR,
         "the shuffle buffer does not fit into memory",
         f"{asked.shuffle_buffer:,} records are {size(held, up=True)} of {size(asked.memory_bytes)}",
-        f"data = {shuffled_read(facts)}  # in constant memory, without a buffer",
+        f"data = {reading}  # in constant memory, without a buffer" if reading else reshuffled(facts),
     )
 
 
-def shuffled_read(facts: Facts) -> str:
-    """Return what reads these records shuffled: compressed shards have no places to jump to."""
-    window = ', window="256MiB"' if facts.compressed else ""
-    return f"ab.read(paths).shuffle(seed=7{window})"
+def prefetch_too_large(facts: Facts, asked: Asked) -> Iterator[Finding]:
+    """AB409: the batches made ahead would not fit."""
+    if asked.memory_bytes is None or asked.prefetch is None or asked.batch_size is None:
+        return
+    each = max(1, int(asked.batch_size * facts.mean_bytes))
+    held = min(asked.prefetch * each, facts.sizes.total_bytes)
+    # of a batch that does not even fit alone that is told
+    if not each <= asked.memory_bytes < held:
+        return
+    # the batch that is trained on, and what the model needs, have to be there too
+    fitting = max(1, asked.memory_bytes // 4 // each)
+    yield Finding(
+        "AB409",
+        ERROR,
+        "the batches that are prefetched do not fit into memory",
+        f"{asked.prefetch:,} batches of {asked.batch_size:,} are {size(held, up=True)} of "
+        f"{size(asked.memory_bytes)}, before anything is decoded",
+        f"data = data.prefetch({fitting})  # or .prefetch(): as many as serve, within the limit",
+    )
+
+
+def shuffled_read(facts: Facts, needed: int | None = None, most_bytes: int = MOST_WINDOW_BYTES) -> str:
+    """Return what reads these records shuffled; nothing where a window would have to be larger than that.
+
+    Compressed shards have no places to jump to: there it takes a window that does what a buffer of `needed`
+    records does, and of all records where nobody knows what is needed.
+    """
+    if not facts.compressed:
+        return "ab.read(paths).shuffle(seed=7)"
+    # one window is emptied before the next is filled: on average it mixes half as far as a buffer
+    records = facts.records if needed is None else min(2 * needed, facts.records)
+    window = plain_window(int(records * facts.mean_bytes) + 1)
+    return f'ab.read(paths).shuffle(seed=7, window="{window >> 20}MiB")' if window <= most_bytes else ""
+
+
+def plain_window(n_bytes: int) -> int:
+    """Return a size that is easily read and not below what is needed: a power of two, a MiB at least.
+
+    >>> plain_window(3), plain_window(3 << 20) >> 20, plain_window(64 << 20) >> 20
+    (1048576, 4, 64)
+    """
+    return max(_LEAST_WINDOW_BYTES, 1 << (n_bytes - 1).bit_length())
+
+
+def reshuffled(facts: Facts) -> str:
+    """Return the command that writes these records anew in random order."""
+    return f"anybatch reshard {facts.paths} --to shuffled --shards {max(1, len(facts.good))} --shuffle"
 
 
 def steps_mismatch(facts: Facts, asked: Asked) -> Iterator[Finding]:
@@ -168,5 +219,6 @@ CHECKS = (
     skewed_sizes,
     cache_too_large,
     buffer_too_large,
+    prefetch_too_large,
     steps_mismatch,
 )

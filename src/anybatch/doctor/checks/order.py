@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from anybatch.doctor.checks.batch import batch_instead, shuffled_read
+from anybatch.doctor.checks.batch import batch_instead, reshuffled, shuffled_read
 from anybatch.doctor.findings import Finding, Severity
 from anybatch.doctor.measure import Asked, Facts
 from anybatch.doctor.measure.sample import TIME
@@ -29,6 +29,8 @@ def clustered(facts: Facts, asked: Asked) -> Iterator[Finding]:
     needed = smallest_buffer(label, batch, facts.records)
     stored, drawn = classes_per_batch(label, batch)
     kind = "tenths of the range" if label.continuous else "classes"
+    reading = shuffled_read(facts, needed)
+    bounded = f"\n# or while reading, in constant memory: {reading}.batch({batch})" if reading else ""
     yield Finding(
         "AB301",
         _how_bad(mix, batch, asked),
@@ -36,8 +38,7 @@ def clustered(facts: Facts, asked: Asked) -> Iterator[Finding]:
         f"batches of {batch:,} as stored hold {stored:.1f} {kind}, random ones {drawn:.1f}; their mix varies "
         f"{mix.excess:.1f} times as much; the smallest shuffle buffer that repairs it has {needed:,} of "
         f"{facts.records:,} records, {size(int(needed * facts.mean_bytes))}",
-        f"anybatch reshard {facts.paths} --to shuffled --shards {max(1, len(facts.good))} --shuffle\n"
-        f"# or while reading, in constant memory: {shuffled_read(facts)}.batch({batch})",
+        f"{reshuffled(facts)}{bounded}",
     )
 
 
@@ -70,13 +71,15 @@ def buffer_too_small(facts: Facts, asked: Asked) -> Iterator[Finding]:
         return
     needed = smallest_buffer(label, batch, facts.records)
     exactly = "without a buffer" if facts.compressed else "exactly"
+    reading = shuffled_read(facts, needed)
+    instead = f"# or {exactly}: {reading}.batch({batch})" if reading else f"# or: {reshuffled(facts)}"
     yield Finding(
         "AB302",
         Severity.WARNING,
         f"a shuffle buffer of {asked.shuffle_buffer:,} does not undo the order of these records",
         f"the mix of batches of {batch:,} still varies {mix.excess:.1f} times as much as among random draws; "
         f"{needed:,} records would do, {size(int(needed * facts.mean_bytes))}",
-        f".shuffle({needed})\n# or {exactly}: {shuffled_read(facts)}.batch({batch})",
+        f".shuffle({needed})\n{instead}",
     )
 
 
@@ -93,7 +96,8 @@ def by_time(facts: Facts, _: Asked) -> Iterator[Finding]:
             Severity.NOTE,
             f"the records are in the order of `{name}`",
             f"{told}, over {facts.sample.records:,} records",
-            f"# split by time for validation, and shuffle what is trained on: {shuffled_read(facts)}",
+            "# split by time for validation, and shuffle what is trained on: "
+            f"{shuffled_read(facts) or reshuffled(facts)}",
         )
 
 

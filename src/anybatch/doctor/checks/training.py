@@ -64,17 +64,34 @@ def _can_be(usual: int, wanted: int) -> bool:
 
 
 def cannot_be_split(facts: Facts, asked: Asked) -> Iterator[Finding]:
-    """AB502: layers that mix records."""
-    mixing = [layer for layer in MIX_RECORDS if facts.model and layer in facts.model.layers]
-    if not mixing:
+    """AB502: an update in parts is not that of the whole batch, or there can be no parts."""
+    tried = facts.training
+    if tried is not None and tried.unsplit:
+        yield Finding(
+            "AB502",
+            Severity.NOTE,
+            "the model cannot be split: batches run whole, and have to fit as they are",
+            tried.unsplit,
+            "ab.fit(model, data)  # whole batches, as they are; parts too, once that is changed",
+        )
+        return
+    reasons = _shown_by_layers(facts) if tried is None or tried.problem else tried.inexact
+    if not reasons:
         return
     yield Finding(
         "AB502",
         Severity.NOTE,
-        "the model has layers that mix the records of a batch: a batch in parts is not exactly the whole one",
-        f"{', '.join(mixing)}; statistics are taken per part and put together once per update",
+        "the model can be split, and a batch in parts is not exactly the whole one",
+        "; ".join(reasons),
         "# for exactness: LayerNormalization or GroupNormalization, which look at one record at a time",
     )
+
+
+def _shown_by_layers(facts: Facts) -> tuple[str, ...]:
+    """Return what makes parts inexact in a model that could not be tried."""
+    known = facts.model.kinds if facts.model is not None else frozenset()
+    told = "mixes the records of a batch; its statistics are taken per part and put together once per update"
+    return tuple(f"{kind} {told}" for kind in MIX_RECORDS if kind in known)
 
 
 def output_mismatch(facts: Facts, asked: Asked) -> Iterator[Finding]:

@@ -305,14 +305,29 @@ def repeated(facts: Facts, _: Asked) -> Iterator[Finding]:
     sample = facts.sample
     if not sample.repeated:
         return
-    share = sample.repeated / sample.records
+    # a record that came often is drawn as often as others; of one copy far away, both must have been drawn
+    apart, drawn = sample.pairs_apart, facts.drawn_share
+    share = min(1.0, (sample.repeated - apart + apart / drawn) / sample.records)
+    told = f"{sample.repeated:,} of {sample.records:,} looked at, {sample.repeated / sample.records:.2%}"
     yield Finding(
         "AB210",
         WARNING if share >= _FEW else NOTE,
         "some records are equal to an earlier one, byte for byte",
-        f"{sample.repeated:,} of {sample.records:,} looked at, {share:.2%}; {sample.first_repeated} first",
+        f"{told}{_of_all(share, drawn)}; {sample.first_repeated} first",
         "# check that no file is listed or written twice; a split may tear the copies apart",
     )
+
+
+def _of_all(share: float, drawn: float) -> str:
+    """Return what a share of copies in a sample says about all records.
+
+    >>> _of_all(0.2, 0.1), _of_all(0.2, 1.0)
+    (', about 20% of all: copies are seen only where both were drawn, and 10% of the records were', '')
+    """
+    if drawn >= 1:
+        return ""
+    why = f"copies are seen only where both were drawn, and {100 * drawn:.3g}% of the records were"
+    return f", about {100 * share:.3g}% of all: {why}"
 
 
 def leaked(facts: Facts, _: Asked) -> Iterator[Finding]:
@@ -323,12 +338,15 @@ def leaked(facts: Facts, _: Asked) -> Iterator[Finding]:
     shared = len(facts.sample.prints & other.sample.prints)
     if not shared:
         return
-    share = shared / max(1, len(other.sample.prints))
+    # of what is shared, only that is seen which was drawn of the first set too
+    seen, drawn = shared / max(1, len(other.sample.prints)), facts.drawn_share
+    share = min(1.0, seen / drawn)
     yield Finding(
         "AB211",
         ERROR if share >= _FEW else WARNING,
         "records of the one data set are in the other as well: what is measured there was learnt by heart",
-        f"{shared:,} of {len(other.sample.prints):,} different records of `{other.paths}`, {share:.2%}",
+        f"{shared:,} of {len(other.sample.prints):,} different records of `{other.paths}` looked at, "
+        f"{seen:.2%}{_of_all(share, drawn)}",
         "# split before anything is copied, by a key of the record: hash(key) % 10 == 0 is held out",
     )
 

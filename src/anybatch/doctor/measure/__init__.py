@@ -3,8 +3,16 @@
 import shlex
 from collections.abc import Sequence
 
-from anybatch.doctor.measure.facts import Asked, Facts, ModelFacts, SampleFacts, ShardFacts, TrainingFacts
-from anybatch.doctor.measure.files import is_small, refuse_missing, shard_facts
+from anybatch.doctor.measure.facts import (
+    Asked,
+    Facts,
+    ModelFacts,
+    Progress,
+    SampleFacts,
+    ShardFacts,
+    TrainingFacts,
+)
+from anybatch.doctor.measure.files import reads_everything, refuse_missing, shard_facts
 from anybatch.doctor.measure.labels import NoSuchLabel, checked_label, guessed_label
 from anybatch.doctor.measure.models import model_facts
 from anybatch.doctor.measure.sample import sample_of
@@ -19,11 +27,13 @@ __all__ = [
     "ModelFacts",
     "NoRecordFiles",
     "NoSuchLabel",
+    "Progress",
     "SampleFacts",
     "ShardFacts",
     "TrainingFacts",
     "measured",
     "model_facts",
+    "reads_everything",
     "rebatched",
     "stream_facts",
     "supervised_from",
@@ -32,7 +42,12 @@ __all__ = [
 
 
 def measured(
-    paths: Sequence[str], *, label: str | None, everything: bool | None, each: Each = on_threads
+    paths: Sequence[str],
+    *,
+    label: str | None,
+    everything: bool | None,
+    progress: Progress | None = None,
+    each: Each = on_threads,
 ) -> Facts:
     """Return what the files hold, from one pass over the records; of large data from a sample.
 
@@ -40,8 +55,8 @@ def measured(
     """
     files = find_files(paths)
     refuse_missing(files)
-    whole = is_small(files) if everything is None else everything
-    shards = shard_facts(files, everything=whole, each=each)
+    whole = reads_everything(files, everything)
+    shards = shard_facts(files, everything=whole, progress=progress, each=each)
     named = guessed_label(shards) if label is None else checked_label(label, shards)
     return Facts(
         paths=" ".join(map(shlex.quote, paths)),

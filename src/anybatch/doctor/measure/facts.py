@@ -1,8 +1,8 @@
 """What was measured about a data set: plain values, on which every judgement rests."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from anybatch.records import Seen, ShardReport, Sizes
 if TYPE_CHECKING:
     # it takes longer to import than a gigabyte takes to be read
     from anybatch.train import Plan
+
+Progress: TypeAlias = Callable[[int], None]
+"""Told how many more bytes of the files were read."""
 
 SAMPLE_BLOCK = 64
 """So many neighbours are taken together where only a sample is read."""
@@ -99,6 +102,8 @@ class SampleFacts:
     """Fingerprints of the records' bytes."""
     repeated: int = 0
     """How many records are equal to an earlier one."""
+    pairs_apart: int = 0
+    """How many of those have one earlier copy, in another block: a sample sees them if it has drawn both."""
     first_repeated: Place | None = None
     stopped_by: str = ""
     """Why the values could not be read to the end."""
@@ -113,7 +118,8 @@ class SampleFacts:
 class ModelFacts:
     """What a model shows without being run."""
 
-    layers: tuple[str, ...] = ()
+    kinds: frozenset[str] = frozenset()
+    """The names of its layers' classes, and of all that those are made from."""
     inputs: tuple[tuple[int | None, ...], ...] = ()
     """Its input shapes, without the batch."""
     input_names: tuple[str, ...] = ()
@@ -143,6 +149,10 @@ class TrainingFacts:
     """How a batch would be split under the memory that there is."""
     no_plan: str = ""
     """Why there is none."""
+    inexact: tuple[str, ...] = ()
+    """What makes an update in parts another one than that of the whole batch."""
+    unsplit: str = ""
+    """Why batches can only run whole."""
     mixing_map: str = ""
     """The map that gives a record another value when others are with it."""
     mixing_map_promised: bool = False
@@ -168,6 +178,8 @@ class Asked:
     """Functions of the user change or choose records before they are trained on."""
     drop_remainder: bool = False
     """The stream leaves out what does not fill a batch."""
+    prefetch: int | None = None
+    """So many batches are made ahead."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,6 +220,11 @@ class Facts:
     def records(self) -> int:
         """How many records can be read."""
         return sum(shard.report.records for shard in self.shards)
+
+    @property
+    def drawn_share(self) -> float:
+        """Which fraction of the records was looked at, byte for byte."""
+        return min(1.0, self.sample.records / max(1, self.records))
 
     @property
     def mean_bytes(self) -> float:

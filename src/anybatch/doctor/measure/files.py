@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from anybatch.doctor.measure.facts import ShardFacts
+from anybatch.doctor.measure.facts import Progress, ShardFacts
 from anybatch.errors import NoFiles
 from anybatch.records import Each, look_into, on_threads, seen_in
 
@@ -24,9 +24,9 @@ def refuse_missing(files: Sequence[str]) -> None:
             continue
 
 
-def is_small(files: Sequence[str]) -> bool:
-    """Whether reading everything takes no more than a moment."""
-    return sum(_size(file) for file in files) <= WHOLE_BYTES
+def reads_everything(files: Sequence[str], wanted: bool | None) -> bool:
+    """Whether every record is looked into: as wanted, else where that takes no more than a moment."""
+    return sum(_size(file) for file in files) <= WHOLE_BYTES if wanted is None else wanted
 
 
 def _size(file: str) -> int:
@@ -36,13 +36,15 @@ def _size(file: str) -> int:
         return 0
 
 
-def shard_facts(files: Sequence[str], *, everything: bool, each: Each = on_threads) -> tuple[ShardFacts, ...]:
+def shard_facts(
+    files: Sequence[str], *, everything: bool, progress: Progress | None = None, each: Each = on_threads
+) -> tuple[ShardFacts, ...]:
     """Return what each file holds. With `everything` every checksum is checked and every record surveyed."""
-    return tuple(each(partial(facts_of, everything=everything), files))
+    return tuple(each(partial(facts_of, everything=everything, progress=progress), files))
 
 
-def facts_of(file: str, *, everything: bool) -> ShardFacts:
+def facts_of(file: str, *, everything: bool, progress: Progress | None = None) -> ShardFacts:
     """Return what one file holds; nothing about it is an exception."""
-    look = look_into(file, everything=everything)
+    look = look_into(file, everything=everything, progress=progress)
     survey = look.survey
     return ShardFacts(look.report, look.sizes, survey.records, survey.malformed, tuple(seen_in([survey])))

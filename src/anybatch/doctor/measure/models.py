@@ -7,10 +7,10 @@ from anybatch.doctor.measure.facts import ModelFacts
 
 def model_facts(model: Any) -> ModelFacts:
     """Return the layers, shapes and loss of a built model; what it does not show is left out."""
-    layers = tuple(type(layer).__name__ for layer in _flattened(model))
+    kinds = frozenset(kind.__name__ for layer in _flattened(model) for kind in type(layer).__mro__)
     output = _shape(getattr(model, "outputs", None))
     return ModelFacts(
-        layers=layers,
+        kinds=kinds,
         inputs=tuple(tuple(one.shape[1:]) for one in getattr(model, "inputs", None) or ()),
         input_names=tuple(str(getattr(one, "name", "")) for one in getattr(model, "inputs", None) or ()),
         units=output[-1] if output else None,

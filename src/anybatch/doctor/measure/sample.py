@@ -48,7 +48,10 @@ _DTYPES = {"bytes": "bytes", "float": "float32", "int64": "int64"}
 
 
 def sample_of(shards: Sequence[ShardFacts], *, label: str | None, everything: bool) -> SampleFacts:
-    """Return what the values of a sample show. What cannot be decoded ends it and is told."""
+    """Return what the values of a sample show, but for records that are no Examples.
+
+    What else cannot be decoded ends it and is told.
+    """
     readable = [shard for shard in shards if not shard.report.problem and shard.report.records]
     if not readable:
         return SampleFacts(np.empty(0, np.int64))
@@ -56,8 +59,6 @@ def sample_of(shards: Sequence[ShardFacts], *, label: str | None, everything: bo
     # side by side: what takes longest, reading and decoding, lets other threads run
     with ThreadPoolExecutor(1) as pool:
         facts = pool.submit(sampled.fingerprints)
-        if any(shard.not_examples for shard in readable):
-            return facts.result()
         try:
             values = sampled.values(label)
         except AnybatchError as error:
@@ -106,16 +107,22 @@ class _Sample:
         numbers: list[NDArray[np.int64]] = []
         prints: dict[int, int] = {}
         repeated, first = 0, None
+        # print → how often it came again, far from where it was first
+        apart: Counter[int] = Counter()
         for at, column in self._batches(None):
             numbers.append(at)
             for number, record in zip(at.tolist(), column.to_list(), strict=True):
-                if prints.setdefault(hash(record), number) != number:
+                printed = hash(record)
+                before = prints.setdefault(printed, number)
+                if before != number:
                     repeated += 1
                     first = number if first is None else min(first, number)
+                    apart[printed] += abs(number - before) >= SAMPLE_BLOCK
         return SampleFacts(
             np.sort(np.concatenate(numbers)) if numbers else np.empty(0, np.int64),
             prints=frozenset(prints),
             repeated=repeated,
+            pairs_apart=sum(times == 1 for times in apart.values()),
             first_repeated=None if first is None else self.place(first),
         )
 

@@ -12,6 +12,7 @@ from anybatch.doctor.measure.batch_mates import mixing_map
 from anybatch.doctor.measure.facts import TrainingFacts
 from anybatch.doctor.measure.growth import watched_growth
 from anybatch.doctor.noise import measured_noise
+from anybatch.errors import AnybatchError
 from anybatch.stream import Stream
 from anybatch.stream.structure import leaves, row_count, rows_between
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _TIMED_BATCHES = 8
 _MOST_ROWS = 512
+_TELLING_ROWS = 8
 
 
 def training_facts(model: Any, stream: Stream, memory_bytes: int | None) -> TrainingFacts | None:
@@ -34,17 +36,24 @@ def training_facts(model: Any, stream: Stream, memory_bytes: int | None) -> Trai
     problem = _problem_of_the_first_step(model, stream)
     if problem:
         return replace(given, problem=problem)
+    forward_seconds = _forward_seconds(model, stream)
     input_seconds, stage = _input_seconds(stream)
+    if input_seconds > forward_seconds:
+        # others may have had the machine for a moment: what is slow is so twice
+        input_seconds, stage = min((input_seconds, stage), _input_seconds(stream))
     mixing, growth = mixing_map(stream), watched_growth(model, stream)
     split, refused = (None, "") if memory_bytes is None else _plan(model, stream, memory_bytes)
+    inexact, unsplit = _about_splitting(model, batch)
     return replace(
         given,
         noise_scale=_noise_scale(model, batch),
         input_seconds=input_seconds,
-        forward_seconds=_forward_seconds(model, stream),
+        forward_seconds=forward_seconds,
         slowest_stage=stage,
         plan=split,
         no_plan=refused,
+        inexact=inexact,
+        unsplit=unsplit,
         mixing_map="" if mixing is None else mixing.described(),
         mixing_map_promised=mixing is not None and mixing.columnwise,
         grown_bytes_per_step=0.0 if growth is None else growth.bytes_per_step,
@@ -86,6 +95,24 @@ def _plan(model: Any, stream: Stream, memory_bytes: int) -> "tuple[Plan | None, 
         return plan(model, stream, memory=memory_bytes), ""
     except MemoryError as error:
         return None, str(error)
+    except AnybatchError:
+        # training like this is refused whatever memory there is, which is told as what cannot be split
+        return None, ""
+
+
+def _about_splitting(model: Any, batch: Any) -> tuple[tuple[str, ...], str]:
+    """Return what makes an update in parts another one, and why there can be no parts at all."""
+    from anybatch.train import check_exact
+
+    if row_count(batch[1]) < 2:
+        return (), ""
+    try:
+        found = check_exact(model, rows_between(batch, 0, _TELLING_ROWS))
+    except MemoryError:
+        return (), ""
+    except AnybatchError as refusal:
+        return (), str(refusal)
+    return (() if found.exact else found.notes), ""
 
 
 def _noise_scale(model: Any, batch: Any) -> float | None:

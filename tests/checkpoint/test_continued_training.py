@@ -19,13 +19,13 @@ ROOT = Path(__file__).parents[2]
 STARTING_SECONDS = 5
 
 
-def program(out, kill_at, epochs, kind):
-    return [sys.executable, "-m", "tests.checkpoint.trained", *map(str, (out, kill_at, epochs, kind))]
+def program(*arguments):
+    return [sys.executable, "-m", "tests.checkpoint.trained", *map(str, arguments)]
 
 
-def run(out, kill_at, epochs, kind):
+def run(out, kill_at, epochs, kind, writing):
     done = subprocess.run(
-        program(out, kill_at, epochs, kind),
+        program(out, kill_at, epochs, kind, writing),
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -36,7 +36,7 @@ def run(out, kill_at, epochs, kind):
 
 
 def story(out):
-    """Return weights and slots, history, and the numbers of all updates that were kept."""
+    """Return weights and slots, history, and of every update its number, its place and its samples."""
     with np.load(out / "weights.npz") as loaded:
         weights = [loaded[name].tobytes() for name in loaded.files]
     diary = [tuple(map(int, line.split())) for line in (out / "diary").read_text().splitlines()]
@@ -51,29 +51,52 @@ def test_a_run_killed_between_updates_ends_as_one_that_was_not(tmp_path, saving_
     undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
     for folder in (undisturbed, killed):
         folder.mkdir()
-    run(killed, 13, trained.EPOCHS, kind)
+    run(killed, 13, trained.EPOCHS, kind, trained.AT_ONCE)
     for folder in (killed, undisturbed):
-        trained.main(folder, folder / "state", -1, kind=kind)
+        trained.main(folder, -1, kind=kind)
     # equal weights and history; no update twice, none missing, each at its place in its epoch
     assert story(killed) == story(undisturbed)
+    assert_every_sample_once_per_epoch(story(killed)[2])
+
+
+def assert_every_sample_once_per_epoch(diary):
+    from tests.checkpoint.trained import BATCH, SAMPLES
+
+    per_epoch = SAMPLES // BATCH
+    for first in range(0, len(diary), per_epoch):
+        seen = [sample for _, _, *samples in diary[first : first + per_epoch] for sample in samples]
+        assert sorted(seen) == list(range(SAMPLES))
 
 
 @pytest.mark.soak
 def test_200_kills_at_random_moments_change_nothing(tmp_path):
-    killed_at_random(tmp_path, int(os.environ.get("ANYBATCH_KILLS", "200")), "records")
+    killed_at_random(tmp_path, int(os.environ.get("ANYBATCH_KILLS", "200")), "records", left_alone=run)
 
 
-def killed_at_random(folder, kills, kind):
-    """Kill a training again and again, wherever it is, and compare it with one that was left alone."""
+@pytest.mark.long
+def test_kills_while_states_are_written_behind_training_change_nothing(tmp_path):
+    from tests.checkpoint import trained
+
+    def in_this_process(out, kill_at, epochs, kind, writing):
+        trained.main(out, kill_at, epochs=epochs, kind=kind, writing=writing)
+
+    killed_at_random(tmp_path, 2, "records", left_alone=in_this_process)
+
+
+def killed_at_random(folder, kills, kind, left_alone):
+    """Kill a training again and again, wherever it is, and compare it with one that was left alone.
+
+    States are written while it goes on, as always, and as often as can be.
+    """
     # about half an epoch passes between two kills: far more than that, or it would end too soon
-    epochs = 20 + kills
+    settings = (-1, 10 + 2 * kills, kind, "behind")
     for name in ("undisturbed", "killed"):
         (folder / name).mkdir()
-    run(folder / "undisturbed", -1, epochs, kind)
+    left_alone(folder / "undisturbed", *settings)
     chance = random.Random(1)
     for number in range(kills):
         with subprocess.Popen(
-            program(folder / "killed", -1, epochs, kind), cwd=ROOT, stderr=subprocess.DEVNULL
+            program(folder / "killed", *settings), cwd=ROOT, stderr=subprocess.DEVNULL
         ) as one:
             if number % 8 == 7:
                 # while it starts: imports, the state that is found, the first trace
@@ -83,12 +106,13 @@ def killed_at_random(folder, kills, kind):
                 time.sleep(chance.expovariate(1 / 0.05))
             one.kill()
         assert one.returncode == -9, "it finished before it could be killed"
-    run(folder / "killed", -1, epochs, kind)
+    left_alone(folder / "killed", *settings)
     weights, history, diary = story(folder / "undisturbed")
     again, seen, kept = story(folder / "killed")
     assert (again, seen) == (weights, history)
     # an update may be made again after a kill, but the last time it is written down counts, and all are there
     assert sorted(set(kept)) == sorted(diary)
+    assert_every_sample_once_per_epoch(diary)
 
 
 def wait_for_another_state(folder, training):
@@ -151,6 +175,31 @@ def undisturbed(kind):
 @pytest.mark.parametrize("kind", inputs())
 def test_training_goes_on_exactly_where_it_stopped(tmp_path, saving_always, kind, interrupted_at):
     assert fits(tmp_path, interrupted_at, **inputs()[kind]) == undisturbed(kind)
+
+
+def test_numbers_that_a_layer_draws_without_a_seed_go_on_too(tmp_path, saving_always):
+    import keras
+
+    from tests.checkpoint.trained import arrays
+
+    class Noise(keras.layers.Layer):
+        def call(self, x, training=False):
+            return x + keras.random.normal((8,)) if training else x
+
+    def noisy():
+        keras.utils.set_random_seed(3)
+        made = keras.Sequential([keras.Input((8,)), Noise(), keras.layers.Dense(1)])
+        made.compile("sgd", "mse")
+        return made
+
+    def trained(folder, *callbacks):
+        made, (x, y) = noisy(), arrays()
+        ab.fit(made, x, y, batch_size=32, shuffle=False, verbose=0, checkpoint=folder, callbacks=[*callbacks])
+        return weights_after(made)
+
+    with pytest.raises(Interrupted):
+        trained(tmp_path, interrupting(3))
+    assert trained(tmp_path) == trained(None)
 
 
 def test_a_dataset_that_stopped_between_two_epochs_is_shuffled_as_it_would_have_been(tmp_path, saving_always):

@@ -1,12 +1,14 @@
-"""A small training that can be killed: `python -m tests.checkpoint.trained FOLDER KILL_AT EPOCHS KIND`.
+"""A small training that can be killed.
 
-It writes down every update, and at the end weights and history.
+`python -m tests.checkpoint.trained FOLDER KILL_AT EPOCHS KIND WRITING`: it writes down every update
+with its samples, and at the end weights and history.
 """
 
 import json
 import os
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -16,22 +18,39 @@ import tensorflow as tf
 
 import anybatch as ab
 from anybatch.train.checkpoint import Checkpoint
+from anybatch.train.transaction import Transaction
 
 SAMPLES, BATCH, EPOCHS = 320, 32, 3
 
 
 class Diary(keras.callbacks.Callback):
-    """Writes down every update, so that nobody can make one in secret."""
+    """Writes down every update and its samples, so that nobody can make one in secret."""
 
     def __init__(self, file):
         super().__init__()
         self.file = file
         self.counted = 0
+        self.samples = []
+        self.numbers = {row.tobytes(): number for number, row in enumerate(arrays()[0])}
+
+    def reading_along(self, update):
+        """Return what makes an update, with a look at the rows that go into it."""
+
+        def read_along(transaction, parts, batch_size):
+            self.samples.clear()
+            return update(transaction, map(self.read, parts), batch_size)
+
+        return read_along
+
+    def read(self, part):
+        (x, _), _ = part
+        self.samples += [self.numbers[row.tobytes()] for row in np.asarray(x)]
+        return part
 
     def on_train_batch_end(self, batch, logs=None):
         self.counted += 1
         with self.file.open("a") as out:
-            out.write(f"{int(self.model.optimizer.iterations)} {batch}\n")
+            print(int(self.model.optimizer.iterations), batch, *self.samples, file=out)
 
 
 def model():
@@ -76,12 +95,23 @@ PARTS = {"records": 10}
 """Batches of records are trained in parts."""
 
 
-def main(out, checkpoint, kill_at, epochs=EPOCHS, kind="stream"):
+AT_ONCE, BEHIND = "at-once", "behind"
+WRITING = {
+    AT_ONCE: {"due": lambda self: True, "save_later": Checkpoint.save_now},
+    BEHIND: {"due": lambda self: not self._writer.busy},
+}
+"""When states are written: on the disk before training goes on, or while it does, one behind the other."""
+
+
+def main(out, kill_at, *, epochs=EPOCHS, kind="stream", writing=AT_ONCE):
     """Train, and be killed by the operating system behind update `kill_at` of this process."""
-    # every update is followed by a state, on the disk before training goes on
-    Checkpoint.due = lambda self: True
-    Checkpoint.save_later = Checkpoint.save_now
     diary = Diary(out / "diary")
+    read_along = diary.reading_along(Transaction.update)
+    with patch.multiple(Checkpoint, **WRITING[writing]), patch.object(Transaction, "update", read_along):
+        train(out, kill_at, epochs, kind, diary)
+
+
+def train(out, kill_at, epochs, kind, diary):
     killing = keras.callbacks.LambdaCallback(
         on_train_batch_begin=lambda batch, logs: os.kill(os.getpid(), 9) if diary.counted == kill_at else None
     )
@@ -93,7 +123,7 @@ def main(out, checkpoint, kill_at, epochs=EPOCHS, kind="stream"):
         micro_batch_size=PARTS.get(kind, "auto"),
         epochs=epochs,
         validation_data=(x[:64], y[:64]),
-        checkpoint=checkpoint,
+        checkpoint=out / "state",
         verbose=0,
         callbacks=[diary, killing],
     )
@@ -103,5 +133,5 @@ def main(out, checkpoint, kill_at, epochs=EPOCHS, kind="stream"):
 
 if __name__ == "__main__":
     tf.config.experimental.enable_op_determinism()
-    folder, kill_at, epochs, kind = sys.argv[1:]
-    main(Path(folder), Path(folder) / "state", int(kill_at), int(epochs), kind)
+    folder, kill_at, epochs, kind, writing = sys.argv[1:]
+    main(Path(folder), int(kill_at), epochs=int(epochs), kind=kind, writing=writing)

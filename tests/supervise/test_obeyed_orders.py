@@ -153,3 +153,58 @@ def test_a_run_that_begins_anew_does_so_once_however_often_it_is_started_again(t
     assert trained("one") == []
     assert trained("another") == [0, 1]
     assert trained("a third", fits=2) == [0, 1, 0, 1]
+
+
+def batches_of(rows):
+    while True:
+        yield np.ones((rows, 3)), np.ones((rows, 1))
+
+
+def test_of_data_that_does_not_tell_its_batches_it_is_said_what_they_were(tmp_path, monkeypatch):
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    ab.fit(linear(), batches_of(24), steps_per_epoch=2, verbose=0)
+    pulse = read_pulse(tmp_path)
+    assert (pulse.batch_size, pulse.part) == (24, 24)
+
+
+def test_the_rows_of_a_batch_are_known_to_who_dies_in_it(tmp_path, monkeypatch):
+    steps = pytest.importorskip("anybatch.train.backends.tensorflow_steps")
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(steps.Steps, "update_whole", die)
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        ab.fit(linear(), batches_of(24), steps_per_epoch=2, verbose=0)
+    pulse = read_pulse(tmp_path)
+    assert (pulse.batch_size, pulse.part) == (24, 24)
+    # it may be traced for long
+    assert not pulse.training
+
+
+FROM_A_GENERATOR = """
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+import keras, numpy as np
+import anybatch as ab
+from anybatch.train.backends.tensorflow_steps import Steps
+from anybatch.train.refusals import UpdateCutShort
+
+def of_few_rows(step):
+    def run(self, part, *more):
+        if len(part[0]) > 32: raise UpdateCutShort("OOM")
+        return step(self, part, *more)
+    return run
+
+Steps.update_whole, Steps.add_part = of_few_rows(Steps.update_whole), of_few_rows(Steps.add_part)
+model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+ab.fit(model, ((np.ones((64, 3)), np.ones((64, 1))) for _ in range(4)), verbose=0)
+"""
+
+
+@pytest.mark.long
+def test_training_from_a_generator_gets_smaller_parts(tmp_path):
+    told = supervised(tmp_path, FROM_A_GENERATOR)
+    assert told.causes() == ["memory error", "finished"], told
+    assert told.parts() == [None, 32]

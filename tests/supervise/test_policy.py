@@ -110,6 +110,11 @@ def test_dying_for_memory_before_the_first_step_shrinks_what_is_known_to_be_ther
     assert (decision.orders.largest_part, decision.orders.prefetch) == (None, 2)
 
 
+def test_dying_for_memory_before_the_first_batch_is_not_called_one_sample_at_a_time():
+    orders = replace(ORDERS, prefetch=1, cache_bytes=0)
+    assert "before the first batch" in next_try([attempt(Cause.MEMORY_ERROR, orders, part=0)], retries=9).why
+
+
 def test_a_run_that_ended_full_together_with_its_supervisor_continues_smaller():
     full = after_silence(ORDERS, held_bytes=LIMIT * 9 // 10, limit_bytes=LIMIT, part=64)
     assert full.orders.largest_part == 32

@@ -260,9 +260,15 @@ def test_a_script_that_is_not_there_is_said_in_one_line(tmp_path):
 
 def test_the_report_tells_every_attempt(tmp_path):
     report = tmp_path / "report.html"
-    supervised(tmp_path, "if train() > 16: raise MemoryError('a <tensor>')", "--report", report)
+    body = "part = train(); time.sleep(0.5)\nif part > 16: raise MemoryError('a <tensor>')"
+    told = supervised(tmp_path, body, "--report", report)
+    restarts = [event["restarts"] for event in told.events if event["event"] == "sample"]
+    assert (restarts[0], restarts[-1]) == (0, 2)
     page = report.read_text()
     assert page.count("<polyline") == 3
+    # each attempt's parts as steps, and what they were at their heights
+    assert re.findall(r'class="rows".*>(\d+)<', page) == ["64", "32", "16"]
+    assert page.count('<path class="part"') == 3
     assert "a &lt;tensor&gt;" in page
     assert "parts of at most 16 samples" in page
     # dark where the reader's screen is, and no wider than a phone
@@ -298,7 +304,8 @@ def test_people_get_one_line_per_death(tmp_path):
 
 
 def test_people_get_a_summary_of_a_run_in_which_nothing_happened(tmp_path):
-    script = write_script(tmp_path, "train()")
+    # of little memory, and for a while of any, the kernel's statistics of a group say nothing
+    script = write_script(tmp_path, "train(); block = hold(200); time.sleep(2.5)")
     done = subprocess.run(
         [sys.executable, "-m", "anybatch", "run", str(script)], capture_output=True, text=True, check=False
     )

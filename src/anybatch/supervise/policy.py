@@ -97,9 +97,15 @@ def _after_memory(last: Attempt) -> Restart | Stop:
         return Restart(_following(last.orders), f"{why} lasts some {lasts:,} steps")
     smaller = _smaller(last.orders, last.part, limit_bytes)
     if smaller is None:
-        least = "it already ran one sample at a time, without prefetch or cache"
-        return Stop(f"{least}: {size(limit_bytes)} is too little")
+        return Stop(f"{_least(last.orders)}: {size(limit_bytes)} is too little")
     return Restart(_following(smaller), f"it continues {_told(smaller)}")
+
+
+def _least(orders: Orders) -> str:
+    """Return how it ran when there was nothing less to try."""
+    if orders.largest_part is None:
+        return "memory ran out before the first batch was there, with one ahead and no cache"
+    return "it already ran one sample at a time, without prefetch or cache"
 
 
 def _smaller(orders: Orders, part: int, limit_bytes: int) -> Orders | None:

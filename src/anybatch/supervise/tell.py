@@ -26,7 +26,9 @@ class Summary:
     seconds: float
 
     def __str__(self) -> str:
-        memory = f"peak {size(self.peak_bytes)} of {size(self.limit_bytes)}"
+        # what a short script holds, a group may never have counted
+        peak = f"peak {size(self.peak_bytes)} of" if self.peak_bytes else "limit"
+        memory = f"{peak} {size(self.limit_bytes)}"
         steps = f"{self.last_step:,} steps in " if self.last_step else ""
         return f"{_restarted(self.restarts)}; {memory}; {steps}{self.seconds:,.0f} s"
 
@@ -114,10 +116,14 @@ class Lines:
 class Events:
     """For programs: one JSON document per line on stdout; the script's own output goes to stderr."""
 
+    def __init__(self) -> None:
+        self._restarts = 0
+
     def note(self, text: str) -> None:
         self._event("note", text=text)
 
     def began(self, orders: Orders, no_group: str | None) -> None:
+        self._restarts = orders.attempt - 1
         self._event(
             "began",
             attempt=orders.attempt,
@@ -137,6 +143,7 @@ class Events:
             held_bytes=sample.held_bytes,
             limit_bytes=limit_bytes,
             pressure=sample.pressure,
+            restarts=self._restarts,
         )
 
     def ended(self, orders: Orders, verdict: Verdict, then: str) -> None:

@@ -19,6 +19,7 @@ from anybatch.train.checkpoint_layout import check_optimizer, layouts_of, metric
 from anybatch.train.checkpoint_model import Snapshot, model_identity, restore_model
 from anybatch.train.checkpoint_passes import Arrays
 from anybatch.train.checkpoint_places import ContinuedEpochs, Placed, placed
+from anybatch.train.checkpoint_plan import KeptPlan, kept_plan, plan_facts, taken_over
 from anybatch.train.checkpoint_random import random_state, restore_random
 from anybatch.train.epochs import Epochs
 from anybatch.train.inputs import Source
@@ -48,6 +49,10 @@ class Keeper:
         self.state: State | None = None
         self._metrics: dict[str, str | None] = {}
         """Which arrays of the state are today's metrics."""
+        self.plan_facts: Json | None = None
+        """The plan as states keep it."""
+        self._kept_plan: KeptPlan | None = None
+        """What the plan of the state says, if this run begins with it."""
         if folder is not None:
             self.source = known = placed(source)
             self._build(known)
@@ -143,8 +148,24 @@ class Keeper:
         over = self._training is not None and self._training.over
         return over or (self._epoch_length is not None and batches >= self._epoch_length)
 
+    def part_to_begin_with(self, wanted: int | str, limit_bytes: int) -> int | str:
+        """Return the part of the plan in the state where it still holds; else what the script wants.
+
+        To be asked before `bounded`: that gives the plan what the state knows of such parts.
+        """
+        if wanted != "auto" or self.state is None or self.finished:
+            return wanted
+        self._kept_plan = kept_plan(self.state.facts, self.model, limit_bytes)
+        return wanted if self._kept_plan is None else self._kept_plan.micro_batch_size
+
     def bounded(self, plan: Plan) -> Plan:
-        """Return a plan whose parts are no larger than the supervisor allows."""
+        """Return a plan whose parts are no larger than the supervisor allows; states keep it."""
+        kept = self._kept_plan
+        plan = self._within_orders(plan if kept is None else taken_over(plan, kept))
+        self.plan_facts = plan_facts(plan, self.model)
+        return plan
+
+    def _within_orders(self, plan: Plan) -> Plan:
         most, batch = self._orders.largest_part, plan.batch_size
         part = min(filter(None, (plan.micro_batch_size, most)), default=None)
         if most is None or part == plan.micro_batch_size:
@@ -199,6 +220,10 @@ class Watching:
         self._model = keeper.model
         self._heart = Heartbeat.of_this_process()
         session.transaction.alive = self._beat
+        session.transaction.begins = self._begin
+        self._rows = 0
+        """How many the last batch has that was begun."""
+        self._told_rows = 0
         self._offset = keeper.batches_done
         self._awaited = False
         """Whether silence would be taken for a hang."""
@@ -302,6 +327,7 @@ class Watching:
             "stopped": bool(self._model.stop_training),
             "random": random_state(),
             "variables": layouts_of(self._model),
+            "plan": self._keeper.plan_facts,
             **remembered,
         }
         every = {**self._variables(), **arrays, **kept}
@@ -317,13 +343,23 @@ class Watching:
         return {**trained, **{f"{_RETURNED}{name}": now[name] for name in changed}}
 
     def _largest_part(self, batch_size: int) -> int:
-        return self._session.transaction.size.now or batch_size
+        return min(filter(None, (self._session.transaction.size.now, batch_size)), default=0)
+
+    def _begin(self, rows: int) -> None:
+        """Note how large a batch is; where the data does not tell, say so before it is tried.
+
+        Whoever is killed in it could not be given smaller parts otherwise: smaller than what?
+        """
+        self._rows = rows
+        if self._keeper.source.batch_size is None and rows > self._told_rows:
+            self._beat(training=self._awaited, now=True)
 
     def _beat(self, *, training: bool = True, now: bool = False) -> None:
         if not self._heart.heard or not (now or self._heart.due()):
             return
         self._awaited = training
-        batch_size = self._keeper.source.batch_size or 0
+        batch_size = self._keeper.source.batch_size or self._rows
+        self._told_rows = batch_size
         pulse = Pulse(
             step=_EARLIER.steps + self._step,
             epoch=self._epoch,

@@ -10,7 +10,7 @@ from anybatch.train.epochs import Epochs
 from anybatch.train.gauge import Gauge
 from anybatch.train.inputs import Source, StreamSource
 from anybatch.train.naming import naming_columns
-from anybatch.train.plan import first_plan, memories_of, spare_bytes
+from anybatch.train.plan import first_plan, limit_of, memories_of, spare_bytes
 from anybatch.train.plan_forward import check_batches, rows_at_once
 from anybatch.train.routes import planned
 from anybatch.train.session import Session
@@ -89,7 +89,8 @@ def fit(
     company = company_of(model)
     source = company.source(given)
     keeper = company.keeper(model, source, checkpoint, resume=resume, epochs=epochs)
-    limits = (micro_batch_size, memory, device_memory)
+    part = keeper.part_to_begin_with(micro_batch_size, limit_of(memory))
+    limits = (part, memory, device_memory)
     plan = planned(given, *limits) if keeper.finished else keeper.bounded(first_plan(model, given, *limits))
     if isinstance(keeper.source, StreamSource):
         keeper.source.swept_bytes = spare_bytes(plan) // 2

@@ -99,6 +99,8 @@ class Transaction:
         self.size = size
         self.alive: Callable[[], None] = lambda: None
         """Called behind every part: an update of many may take long."""
+        self.begins: Callable[[int], None] = lambda rows: None
+        """Called before a batch is tried, with its rows: who is killed for it cannot say so afterwards."""
 
     def update(self, parts: Iterator[Part], batch_size: int | None) -> Any:
         """Make one update out of the parts of a batch, and return its logs; None of a batch without rows."""
@@ -106,6 +108,7 @@ class Transaction:
         if first is None:
             return None
         rows = self._columns.row_count(first)
+        self.begins(rows if last else batch_size or rows)
         logs = None
         if last and self.size.allows(rows):
             done, logs = self._tried(
@@ -127,6 +130,7 @@ class Transaction:
         if first is None:
             return None
         rows = self._columns.row_count(first)
+        self.begins(rows if last else batch_size or rows)
         if last and self.size.allows(rows):
             done, logs = self._tried(
                 lambda: self._steps(first).test_whole(self._columns.tensors(first)), rows, "test"

@@ -105,7 +105,9 @@ def test_the_demo_runs_from_the_wheel(stranger):
     (site / "lent.pth").write_text(lent)
     where = stranger("python", "-c", "import anybatch; print(anybatch.__file__)")
     assert where.startswith(str(site))
-    assert "accuracy after each epoch" in stranger("anybatch", "demo", TF_CPP_MIN_LOG_LEVEL="3")
+    told = stranger("anybatch", "demo", TF_CPP_MIN_LOG_LEVEL="3")
+    assert "plain Keras was killed by the kernel" in told or "plain Keras was ended by the supervisor" in told
+    assert "accuracy after each epoch" in told
 
 
 def test_the_sdist_holds_what_it_takes_to_build_and_builds(sdist, tmp_path):

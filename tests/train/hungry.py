@@ -1,5 +1,7 @@
 """Trains while memory runs out for real, in a process whose tensors are capped; prints what came of it.
 
+Run as `python -m tests.train.hungry FOLDER SCENARIO…`: weights and slots go into files of that folder.
+
 TensorFlow's own allocator on a CPU can be capped by an undocumented variable, so that running out is an
 exception at a moment of one's choice. Somebody who holds memory meanwhile makes it run out where
 a test wants it to.
@@ -11,7 +13,10 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
+
+from tests.train.kept_arrays import keep
 
 CAP_MB = 96
 CAP = {
@@ -107,8 +112,8 @@ def trained(model: Any, micro: int | None, at: str, leave: float) -> dict[str, A
         holder.let_go()
     logging.getLogger("anybatch.train").removeHandler(letting_go)
     return {
-        "weights": [float(abs(weight).sum()) for weight in model.get_weights()],
-        "slots": [float(abs(slot.numpy()).sum()) for slot in model.optimizer.variables],
+        "weights": model.get_weights(),
+        "slots": [slot.numpy() for slot in model.optimizer.variables],
         "metrics": {name: float(value) for name, value in model.get_metrics_result().items()},
         "events": [[event.kind, event.phase] for event in session.events],
     }
@@ -177,5 +182,17 @@ SCENARIOS: dict[str, Callable[[], Any]] = {
 }
 
 
+def file_of(folder: Path, scenario: str, what: str) -> Path:
+    return folder / f"{scenario} {what}.npz".replace(" ", "-")
+
+
+def printable(folder: Path, scenario: str) -> Any:
+    """Run a scenario; return what came of it but for arrays, which are in files then."""
+    found = SCENARIOS[scenario]()
+    for what in {"weights", "slots"} & set(found if isinstance(found, dict) else ()):
+        keep(file_of(folder, scenario, what), found.pop(what))
+    return found
+
+
 if __name__ == "__main__":
-    json.dump({name: SCENARIOS[name]() for name in sys.argv[1:]}, sys.stdout)
+    json.dump({name: printable(Path(sys.argv[1]), name) for name in sys.argv[2:]}, sys.stdout)

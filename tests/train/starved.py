@@ -1,8 +1,8 @@
-"""Trains under an address-space limit that shrinks and grows at random moments; prints the final weights.
+"""Trains under an address-space limit that shrinks and grows at random moments; keeps the final weights.
 
-Run as `python -m tests.train.starved SEED MEGABYTES`: the limit is that much above what the process has after
-its first updates. Without a limit: `MEGABYTES` 0. TensorFlow chooses how it multiplies as it would under
-`ulimit -v`.
+Run as `python -m tests.train.starved SEED MEGABYTES FILE`: the limit is that much above what the process has
+after its first updates, and the weights go into the file. Without a limit: `MEGABYTES` 0. TensorFlow chooses
+how it multiplies as it would under `ulimit -v`.
 """
 
 import json
@@ -12,12 +12,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.train.kept_arrays import keep
+
 UPDATES = 12
 BATCH = 512
 PLENTY = 1 << 46
 
 
-def main(seed: int, megabytes: int) -> None:
+def main(seed: int, megabytes: int, file: Path) -> None:
     import keras
     import numpy as np
 
@@ -39,9 +41,9 @@ def main(seed: int, megabytes: int) -> None:
         _lift()
         json.dump({"stopped" if isinstance(error, OneSampleDoesNotFit) else "cut": str(error)}, sys.stdout)
         return
-    weights = [float(np.abs(weight).sum()) for weight in model.get_weights()]
+    keep(file, model.get_weights())
     events = [f"{event.kind} {event.phase}" for event in history.events]
-    json.dump({"weights": weights, "events": events, "loss": history.history["loss"]}, sys.stdout)
+    json.dump({"events": events, "loss": history.history["loss"]}, sys.stdout)
 
 
 def fitted(model: Any, x: Any, y: Any, callback: Any) -> Any:
@@ -90,4 +92,4 @@ def _address_space() -> int:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]))

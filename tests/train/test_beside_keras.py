@@ -1,12 +1,26 @@
 """What Keras' own accumulation does with the same batches, and what rounding does."""
 
+import json
+import os
+import subprocess
+import sys
 from typing import Any
 
 import keras
 import pytest
 
-from tests.train.cases import CASES, ROWS, compiled, dense, table
+from tests.train import mixed
+from tests.train.cases import CASES, ROWS, Case, compiled, dense, table
 from tests.train.update_laws import PARTS, Trained, largest_relative_difference, permuted_within_batches
+
+QUICK = {"a mean", "two masks", "attention"}
+FEW_QUICKLY = [
+    pytest.param(case, marks=() if case.name in QUICK else pytest.mark.soak, id=str(case)) for case in CASES
+]
+MIXED = {"a mean", "two masks"}
+STATED = {"mixed_float16": 0.02, "mixed_bfloat16": 0.2}
+"""By how much of its largest number a weight differs at most after 21 updates: `docs/concepts/exactness.md`
+says the same."""
 
 
 @pytest.mark.usefixtures("double_precision")
@@ -36,10 +50,8 @@ def test_catching_the_error_and_halving_the_batch_is_another_training() -> None:
     assert largest_relative_difference(trained([20, 10, 10]), trained([20, 20, 20])) > 1e-2
 
 
-@pytest.mark.parametrize(
-    "case", [one for one in CASES if one.name in {"a mean", "two masks", "attention"}], ids=str
-)
-def test_in_single_precision_parts_differ_no_more_than_a_permutation_of_the_samples(case: Any) -> None:
+@pytest.mark.parametrize("case", FEW_QUICKLY)
+def test_in_single_precision_parts_differ_no_more_than_a_permutation_of_the_samples(case: Case) -> None:
     trained = Trained(case)
     whole, _ = trained.after("auto")
     permuted = [trained.after("auto", permuted_within_batches(ROWS, seed))[0] for seed in (1, 2)]
@@ -47,3 +59,21 @@ def test_in_single_precision_parts_differ_no_more_than_a_permutation_of_the_samp
     for micro in PARTS.values():
         split, _ = trained.after(micro)
         assert largest_relative_difference(split, whole) <= 3 * noise
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("policy", STATED)
+def test_in_mixed_precision_parts_differ_no_more_than_is_stated(policy: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.train.mixed", policy, *MIXED],
+        env={**os.environ, **mixed.ALLOWED[policy]},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    furthest = {name: max(found.values()) for name, found in json.loads(done.stdout).items()}
+    print(policy, ", ".join(f"{name} {one:.1e}" for name, one in furthest.items()))
+    assert set(furthest) == MIXED
+    assert max(furthest.values()) <= STATED[policy]

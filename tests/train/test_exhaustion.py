@@ -4,36 +4,55 @@ import json
 import os
 import subprocess
 import sys
-from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from anybatch.train.exhaustion import is_exhaustion
 from tests.train import hungry
+from tests.train.kept_arrays import largest_differences
 
 QUICK = (("wide undisturbed", "wide middle"), ("heavy undisturbed", "heavy commit"))
+ROUNDED = 1e-3
+"""Of the largest number of an array: parts are added up in another order; 1.8e-4 was seen of a bias."""
 
 
-@cache
-def found(names: tuple[str, ...]) -> dict[str, Any]:
-    """Return what came of training with capped memory; in a process of its own, as caps are for life."""
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.train.hungry", *names],
-        env={**os.environ, **hungry.CAP},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+class Outcomes:
+    """What came of training with capped memory, and the arrays that it left in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._found: dict[str, Any] = {}
+
+    def of(self, name: str) -> Any:
+        """Return what came of one scenario; an exhaustion takes ten seconds: `make soak` has most of them."""
+        if name not in self._found:
+            quick = next((pair for pair in QUICK if name in pair), None)
+            self._run(quick or tuple(one for one in hungry.SCENARIOS if one not in sum(QUICK, ())))
+        return self._found[name]
+
+    def differences(self, what: str, one: str, other: str) -> list[float]:
+        """Return how far arrays of one scenario are from those of another, relative to the largest number."""
+        return largest_differences(*(hungry.file_of(self.folder, name, what) for name in (one, other)))
+
+    def _run(self, names: tuple[str, ...]) -> None:
+        """In a process of its own, as caps are for life."""
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.train.hungry", str(self.folder), *names],
+            env={**os.environ, **hungry.CAP},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        self._found |= json.loads(done.stdout)
 
 
-def of(name: str) -> Any:
-    """Return what came of one scenario; an exhaustion takes ten seconds, so `make soak` has most of them."""
-    quick = next((pair for pair in QUICK if name in pair), None)
-    return found(quick or tuple(one for one in hungry.SCENARIOS if one not in sum(QUICK, ())))[name]
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
+    return Outcomes(tmp_path_factory.mktemp("arrays"))
 
 
 @pytest.mark.long
@@ -49,25 +68,25 @@ def of(name: str) -> Any:
     ],
 )
 def test_training_ends_with_the_same_state_as_undisturbed(
-    disturbed: str, undisturbed: str, phase: str
+    outcomes: Outcomes, disturbed: str, undisturbed: str, phase: str
 ) -> None:
-    one, other = of(disturbed), of(undisturbed)
+    one, other = outcomes.of(disturbed), outcomes.of(undisturbed)
     assert ["exhausted", phase] in one["events"]
-    assert one["weights"] == pytest.approx(other["weights"], rel=1e-5, abs=1e-4)
-    assert one["slots"] == pytest.approx(other["slots"], rel=1e-5, abs=1e-5)
+    assert max(outcomes.differences("weights", disturbed, undisturbed)) < ROUNDED
+    assert max(outcomes.differences("slots", disturbed, undisturbed)) < ROUNDED
     assert one["metrics"] == pytest.approx(other["metrics"], rel=1e-5)
 
 
 @pytest.mark.soak
-def test_validation_counts_every_row_once() -> None:
-    one, other = of("validation"), of("validation undisturbed")
+def test_validation_counts_every_row_once(outcomes: Outcomes) -> None:
+    one, other = outcomes.of("validation"), outcomes.of("validation undisturbed")
     assert ["exhausted", "test"] in one["events"]
     assert one["metrics"] == pytest.approx(other["metrics"], rel=1e-5)
 
 
 @pytest.mark.soak
-def test_one_sample_that_does_not_fit_is_said_and_changes_nothing() -> None:
-    said = of("one sample")
+def test_one_sample_that_does_not_fit_is_said_and_changes_nothing(outcomes: Outcomes) -> None:
+    said = outcomes.of("one sample")
     assert "does not fit" in said
     assert said.endswith("[unchanged]")
 

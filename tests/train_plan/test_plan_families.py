@@ -16,6 +16,7 @@ from tests.train_plan.family_child import FAMILIES
 SHARES = (0.0, 0.2, 0.45, 0.75, 1.2)
 """Limits between what a quarter of the batch takes and more than the whole of it."""
 MB = 1 << 20
+FIRST_SECONDS, SECOND_SECONDS = 20.0, 0.2
 ROOM = 1.25
 """Above what is predicted: a plan keeps a margin, and room for what an allocator may have to keep."""
 
@@ -63,6 +64,8 @@ def judge(run: dict[str, Any]) -> None:
     assert run["probes"] <= 4
     assert run["accounted"] == run["predicted"]
     assert error(run) <= 0.1
+    assert run["first_seconds"] < FIRST_SECONDS
+    assert run["second_seconds"] < SECOND_SECONDS
 
 
 @pytest.mark.soak

@@ -32,11 +32,15 @@ def demo(
 ) -> int:
     """Train a model in memory that does not hold its batch, on sorted and damaged data.
 
-    Makes the data, diagnoses it, shows plain Keras being killed in a memory group, and trains the same model
-    at the same batch size in the same group. Takes a minute or two on two cores and needs TensorFlow.
+    Makes the data, diagnoses it, shows what becomes of plain Keras in a memory group that does not hold its
+    batch (where no group can be made, its memory is watched instead), says so in one line, and trains the
+    same model at the same batch size under the same limit. Takes a minute or two on two cores and needs
+    TensorFlow.
 
     Exit code: 0 done, 2 could not be done, else that of the training with anybatch.
     """
+    from anybatch.cli.demo.ending import ending_of
+
     stage = _Stage(to, as_json)
     if (to / "train").exists():
         raise FileExistsError(f"{to} holds a demo already; remove it, or name another folder with --to")
@@ -46,11 +50,14 @@ def demo(
     doctor = stage.show("doctor", "train/*.tfrecord", *look)
     stage.headline(f"plain Keras, batch 512, in {MEMORY}")
     keras = stage.show("run", "--memory", MEMORY, "with_keras.py")
+    ending = ending_of(to / "with_keras.py", keras.code)
+    stage.headline(str(ending))
     stage.headline(f"anybatch, the same model, the same batch of 512, the same {MEMORY}")
     ours = stage.show("run", "--memory", MEMORY, "--report", "run.html", "with_anybatch.py")
     history = json.loads((to / "history.json").read_text()) if ours.code == 0 else {}
     if as_json:
-        told = {"doctor": doctor.document(), "keras": keras.events(), "anybatch": ours.events()}
+        plain = {**keras.events(), "verdict": str(ending), "of_memory": ending.of_memory}
+        told = {"doctor": doctor.document(), "keras": plain, "anybatch": ours.events()}
         print_json({"folder": str(to), "memory": MEMORY, **told, "history": history})
     elif history:
         _plot(stage, history)

@@ -1,7 +1,7 @@
 """Trains cases whole and in parts in mixed precision; prints by how much weights differ, by case and parts.
 
-Run as `python -m tests.train.mixed POLICY CASE…`, in a process of its own: oneDNN's fastest 16-bit products have
-ended one by a signal.
+Run as `python -m tests.train.mixed POLICY CASE…`, in a process of its own: oneDNN's fastest 16-bit products
+have ended one by a signal.
 """
 
 import json

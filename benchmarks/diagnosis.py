@@ -2,6 +2,7 @@
 
     python -m benchmarks.diagnosis [--gigabytes 10] [--rounds 3] [--data images floats integers]
 
+It ends with 1 where a sample of 10 GB takes 30 s or 300 MB, or a full pass twice as long as `verify`.
 The commands run as a user runs them, each in a fresh process. For the sample the page cache is emptied of the
 files first; the two full passes take turns on files that were just read.
 """
@@ -28,6 +29,7 @@ from benchmarks.proc import Family
 
 DATA = Path(__file__).parent / ".data"
 SAMPLED_EVERY_SECONDS = 0.004
+MOST_SECONDS, MOST_BYTES, LEAST_OF_VERIFY = 30, 300_000_000, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +72,16 @@ def copies(shards: tuple[str, ...], n_bytes: int) -> Iterator[list[str]]:
         yield [str(one) for one in made]
 
 
-def sampled(files: list[str]) -> None:
-    """Print what a first look at files takes that nobody has read lately."""
+def sampled(files: list[str]) -> bool:
+    """Print what a first look at files takes that nobody has read lately; return whether that is little."""
     evict(files)
     found = run("doctor", *files)
     print(f"  sampled, nothing in the page cache: {found.seconds:.1f} s, {size(found.peak_bytes)} at most")
+    return found.seconds < MOST_SECONDS and found.peak_bytes < MOST_BYTES
 
 
-def full(files: list[str], rounds: int) -> None:
-    """Print what a full pass takes beside `verify`, by the clock and by the processor."""
+def full(files: list[str], rounds: int) -> bool:
+    """Print what a full pass takes beside `verify`; return whether it is at least half as fast."""
     seen: dict[str, list[Run]] = {"verify": [], "doctor": []}
     for number in range(rounds + 1):
         checked, looked = run("verify", *files), run("doctor", "--all", *files)
@@ -98,24 +101,25 @@ def full(files: list[str], rounds: int) -> None:
         f"{size(max(one.peak_bytes for one in seen['doctor']))} at most",
         flush=True,
     )
+    return clock["verify"] / clock["doctor"] >= LEAST_OF_VERIFY
 
 
-def main() -> None:
-    """Measure as the command line says."""
+def main() -> int:
+    """Measure as the command line says; return 1 if anything takes too long, or too much."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--gigabytes", type=float, default=10)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--data", nargs="+", choices=DATASETS, default=["images", "floats", "integers"])
-    chosen = parser.parse_args()
+    chosen, fine = parser.parse_args(), []
     for name in chosen.data:
         written = ensure(DATASETS[name], DATA, quick=False)
         with copies(written.shards, round(chosen.gigabytes * 1e9)) as files:
             print(f"{name}: {len(files)} files, {size(sum(map(os.path.getsize, files)))}", flush=True)
-            sampled(files)
-            full(files, chosen.rounds)
+            fine += [sampled(files), full(files, chosen.rounds)]
+    return int(not all(fine))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

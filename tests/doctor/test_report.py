@@ -45,6 +45,7 @@ PLAN = MeasuredPlan(
         Alternative("16 parts of 16", 330 * MIB, "the same update in more steps"),
         Alternative("mixed precision", 380 * MIB, "other rounding"),
     ),
+    measured=((32, 355 * MIB), (64, 418 * MIB)),
 )
 TRIED = TrainingFacts(
     noise_scale=900.0, input_seconds=0.02, forward_seconds=0.01, slowest_stage="map", plan=PLAN
@@ -80,10 +81,11 @@ def test_the_limit_is_drawn_whatever_else_is_there():
             assert line["label"]["text"] == "limit 512 MiB"
 
 
-def test_the_peak_is_drawn_by_the_size_of_a_part_and_the_plan_is_marked():
+def test_the_peak_is_drawn_by_the_size_of_a_part_with_what_was_measured_and_the_plan_marked():
     (plot,) = [one for one in training_plots(TRIED, ASKED) if one.name == "memory by part"]
-    line, mark = plot.data
+    line, points, mark = plot.data
     assert (line["x"], line["y"]) == ([16, 32, 64], [330, 360, 420])
+    assert (points["x"], points["y"], points["mode"]) == ([32, 64], [355, 418], "markers")
     assert (mark["x"], mark["y"], mark["name"]) == ([64], [420], "this plan, 64")
 
 

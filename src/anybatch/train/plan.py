@@ -228,6 +228,7 @@ def _told(known: Known, splitting: Any, source: Source, held: Held, limit_bytes:
         notes=(*splitting.notes, *_why_smaller(part, largest)) if split else (),
         uses=account.rows,
         alternatives=alternatives(peak, peaks, known.sizes, account, exact=splitting.exact),
+        measured=tuple(sorted((pace.part, held.n_bytes + pace.rise_bytes) for pace in known.paces)),
     )
 
 

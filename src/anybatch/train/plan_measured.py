@@ -28,6 +28,8 @@ class MeasuredPlan(Plan):
 
     uses: tuple[Use, ...] = field(default=())
     alternatives: tuple[Alternative, ...] = field(default=())
+    measured: tuple[tuple[int, int], ...] = field(default=())
+    """The peaks that batches in parts of some sizes had, in bytes, where they were timed."""
 
     def __str__(self) -> str:
         uses = [(use.name, size(use.n_bytes), use.known) for use in self.uses]

@@ -73,15 +73,24 @@ def _parts(plan: MeasuredPlan, peaks: dict[int, int]) -> Plot:
     data: list[dict[str, Any]] = [
         {"type": "scatter", "mode": "lines+markers", "name": "predicted", "x": sizes, "y": mebibytes}
     ]
+    if plan.measured:
+        seen = [(rows, _mebibytes(n_bytes)) for rows, n_bytes in plan.measured]
+        points = {
+            "type": "scatter",
+            "mode": "markers",
+            "name": "measured",
+            "marker": {"symbol": "x", "size": 9},
+        }
+        data.append({**points, "x": [rows for rows, _ in seen], "y": [one for _, one in seen]})
     part = plan.micro_batch_size
     if part in peaks:
         data.append(marked(f"this plan, {part:,}", part, _mebibytes(peaks[part])))
     layout = {
         "xaxis": axis("samples in a part", type="log"),
-        "yaxis": axis("predicted peak, MiB", rangemode="tozero"),
+        "yaxis": axis("peak, MiB", rangemode="tozero"),
         **_limit(plan.limit_bytes),
     }
-    caption = "How the peak of an update goes with the size of its parts, as predicted from what was probed."
+    caption = "How the peak of an update goes with the size of its parts: predicted, and measured if tried."
     return Plot("memory by part", caption, data, layout)
 
 

@@ -1,5 +1,6 @@
 """An update that has begun and fails is never made once more: that would change the weights twice."""
 
+import pickle
 import resource
 from collections.abc import Iterator
 from importlib import import_module
@@ -125,8 +126,9 @@ def test_a_careful_commit_that_runs_out_is_put_back(monkeypatch: Any) -> None:
     """The second try keeps what it changes: the update does not fit, and nothing is broken."""
     model, before = made(), made().get_weights()
     failing(monkeypatch, MemoryError("no room"), False, True)
-    with pytest.raises(OneSampleDoesNotFit):
+    with pytest.raises(OneSampleDoesNotFit, match=r"the update alone, which takes .* at least") as caught:
         ab.fit(model, *DATA, batch_size=16, micro_batch_size=4, verbose=0)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
     for one, other in zip(model.get_weights(), before, strict=True):
         np.testing.assert_array_equal(one, other)
 

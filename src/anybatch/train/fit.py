@@ -7,11 +7,13 @@ from anybatch.stream import Stream
 from anybatch.train.backends import backend_of
 from anybatch.train.company import Alone, company_of
 from anybatch.train.epochs import Epochs
+from anybatch.train.exhaustion import is_exhaustion
 from anybatch.train.gauge import Gauge
 from anybatch.train.inputs import Source, StreamSource
 from anybatch.train.naming import naming_columns
 from anybatch.train.plan import first_plan, limit_of, memories_of, spare_bytes
 from anybatch.train.plan_forward import check_batches, rows_at_once
+from anybatch.train.refusals import OneSampleDoesNotFit
 from anybatch.train.routes import planned
 from anybatch.train.session import Session
 
@@ -121,9 +123,26 @@ def fit(
     backend.show(gauge, callbacks)
     callbacks = keeper.watching(callbacks, session)
     wanted = range(initial_epoch, epochs)
-    _train(session, training, wanted, callbacks, source.batch_size, validation=validation, company=company)
+    try:
+        _train(
+            session, training, wanted, callbacks, source.batch_size, validation=validation, company=company
+        )
+    except OneSampleDoesNotFit as error:
+        raise error.with_need(_least_bytes(model, given)) from None
     model.history.plan, model.history.events = session.told(plan), session.events
     return model.history
+
+
+def _least_bytes(model: Any, source: Source) -> int | None:
+    """Return what an update of one sample takes at least; None where that cannot be found out any more."""
+    backend = backend_of(model)
+    try:
+        part = source.first_rows(1) if source.repeatable else None
+        return None if part is None else backend.sizes(model, part).least_bytes
+    except Exception as error:
+        if is_exhaustion(error):
+            return None
+        raise
 
 
 def _train(

@@ -30,6 +30,12 @@ class Sizes:
         """The outputs of all layers for one sample."""
         return sum(n_bytes for _, n_bytes in self.layers)
 
+    @property
+    def least_bytes(self) -> int:
+        """What an update of one sample cannot do without: what layers put out is kept for the way back."""
+        weights = self.weights_bytes + self.slots_bytes + self.gradients_bytes
+        return weights + self.slices_bytes + self.sample_bytes + self.activations_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Use:

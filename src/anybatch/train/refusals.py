@@ -12,19 +12,28 @@ from anybatch.units import size
 class OneSampleDoesNotFit(AnybatchError, MemoryError):
     """Memory ran out with a single sample, or in the update itself, where nothing is left to split."""
 
-    def __init__(self, phase: str, held: int | None, limit: int | None, reason: str) -> None:
-        super().__init__(phase, held, limit, reason)
+    def __init__(
+        self, phase: str, held: int | None, limit: int | None, reason: str, needed: int | None = None
+    ) -> None:
+        super().__init__(phase, held, limit, reason, needed)
         self.phase = phase
         self.held = held
         self.limit = limit
         self.reason = reason
+        self.needed = needed
+        """What an update of one sample takes at least, weights and slots included."""
+
+    def with_need(self, needed: int | None) -> "OneSampleDoesNotFit":
+        """Return the same with what one sample takes at least."""
+        return OneSampleDoesNotFit(self.phase, self.held, self.limit, self.reason, needed)
 
     def __str__(self) -> str:
         held = "" if self.held is None else f"; the process holds {size(self.held, up=True)}"
         limit = "" if self.limit is None else f" of {size(self.limit)}"
         what = "the update alone" if self.phase == "commit" else f"the {self.phase} of one sample"
+        need = "" if self.needed is None else f", which takes {size(self.needed, up=True)} at least,"
         return (
-            f"{what} does not fit{held}{limit}: {self.reason}; more memory, a smaller model, "
+            f"{what}{need} does not fit{held}{limit}: {self.reason}; more memory, a smaller model, "
             "`keras.remat` or an optimizer with fewer slots would do"
         )
 

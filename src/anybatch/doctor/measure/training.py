@@ -11,6 +11,7 @@ import numpy as np
 from anybatch.doctor.measure.batch_mates import mixing_map
 from anybatch.doctor.measure.facts import TrainingFacts
 from anybatch.doctor.measure.growth import watched_growth
+from anybatch.doctor.kept import kept
 from anybatch.doctor.noise import measured_noise
 from anybatch.errors import AnybatchError
 from anybatch.stream import Stream
@@ -116,14 +117,8 @@ def _about_splitting(model: Any, batch: Any) -> tuple[tuple[str, ...], str]:
 
 
 def _noise_scale(model: Any, batch: Any) -> float | None:
-    before = [(one, one.numpy().copy()) for one in model.variables]
-    part = rows_between(batch[:2], 0, _MOST_ROWS)
-    try:
-        noise = measured_noise(model, part)
-    finally:
-        # moving statistics and seeds have gone on, and seeds are no weights
-        for one, value in before:
-            one.assign(value)
+    with kept(model):
+        noise = measured_noise(model, rows_between(batch[:2], 0, _MOST_ROWS))
     return None if noise is None else noise.scale
 
 

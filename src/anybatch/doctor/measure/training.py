@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from anybatch.doctor.kept import kept
 from anybatch.doctor.measure.batch_mates import mixing_map
 from anybatch.doctor.measure.facts import TrainingFacts
 from anybatch.doctor.measure.growth import watched_growth
-from anybatch.doctor.kept import kept
 from anybatch.doctor.noise import measured_noise
 from anybatch.errors import AnybatchError
 from anybatch.stream import Stream

@@ -17,6 +17,11 @@ def kept(file: Path) -> list[Any]:
         return [arrays[f"arr_{at}"] for at in range(len(arrays.files))]
 
 
+def sums(file: Path) -> list[float]:
+    """Return of every array the sum of what its numbers are worth: rounding one by one hardly moves it."""
+    return [float(np.abs(array).sum()) for array in kept(file)]
+
+
 def largest_differences(found: Path, expected: Path) -> list[float]:
     """Return of every array the largest difference of any number, relative to the array's largest."""
     return [_difference(one, other) for one, other in zip(kept(found), kept(expected), strict=True)]

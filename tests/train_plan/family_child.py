@@ -218,22 +218,20 @@ def timed(run: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def all_sizes(name: str, megabytes: int) -> dict[str, Any]:
-    """Return samples per second of the chosen part, and of every other one that keeps the limit by a margin.
+    """Return samples per second of the chosen part, and of every other one that keeps the limit.
 
-    What comes closer to it keeps it one time and not the next (an LSTM's whole batch took 400 of 392 MiB), so
-    no plan may take that. Of many, the fastest owes something to chance: so it is measured again beside the
-    chosen one.
+    Three times: an LSTM's whole batch kept it one time and not the next (400 of 392 MiB). Of many, the
+    fastest owes something to chance: so it is measured again beside the chosen one.
     """
     import anybatch as ab
-    from anybatch.train.plan_search import MARGIN
     from anybatch.train.split import ladder
 
     model, data, batch = made(name)
     limit = held().counted_bytes + megabytes * MB
-    surely = limit - int(MARGIN * megabytes * MB)
     plan = ab.plan(model, data, memory=limit)
     chosen = plan.micro_batch_size or batch
-    sizes = [size for size in ladder(batch) if size >= chosen / 32 and _peak(model, data, size) <= surely]
+    tried = [size for size in ladder(batch) if size >= chosen / 32]
+    sizes = [size for size in tried if all(_peak(model, data, size) <= limit for _ in range(RUNS))]
     found: dict[int, list[float]] = {size: [] for size in {*sizes, chosen}}
     for _ in range(RUNS):
         for size, rates in found.items():

@@ -1,4 +1,7 @@
-"""The results as horizontal bars on a logarithmic scale, readable on light and on dark pages."""
+"""The results as horizontal bars on a logarithmic scale, readable on light and on dark pages.
+
+A bar is the median of all rounds, and a thin line goes from the lowest round to the highest.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,11 +68,21 @@ def scale_of(row: Row) -> float:
     return 1e9 if row.unit == "bytes" and row.measured == "rate" else 1.0
 
 
+def whiskers(rows: list[Row]) -> tuple[list[float], list[float]]:
+    """Return how far the lowest and the highest round lie from the medians."""
+    below = [((row.value or 0.0) - (row.lowest or row.value or 0.0)) / scale_of(row) for row in rows]
+    above = [((row.highest or row.value or 0.0) - (row.value or 0.0)) / scale_of(row) for row in rows]
+    return below, above
+
+
 def _panel(panel: "Axes", rows: list[Row]) -> None:
     values = [(row.value or 0.0) / scale_of(row) for row in rows]
     names = [row.contender for row in rows]
     colours = [COLOURS[row.role] for row in rows]
-    bars = panel.barh(names, values, color=colours, edgecolor=INK, linewidth=0.6)
+    spread = {"elinewidth": 0.8, "capsize": 2, "ecolor": INK}
+    bars = panel.barh(
+        names, values, color=colours, edgecolor=INK, linewidth=0.6, xerr=whiskers(rows), error_kw=spread
+    )
     labels = [f" {MEASURES[row.measured].words(row.value or 0.0, row.unit)}" for row in rows]
     panel.bar_label(bars, labels, fontsize=8, color=INK)
     panel.set_xscale("log")

@@ -1,6 +1,7 @@
 """What the tables, the plots and the README make of answers."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from benchmarks.columns import COLUMNS
 from benchmarks.figures import second_table
 from benchmarks.job import FINISHED, Answer
 from benchmarks.measures import MEASURES, times_better
-from benchmarks.plot import INK, for_light_and_dark
+from benchmarks.plot import INK, for_light_and_dark, whiskers
 from benchmarks.registry import Case, Measured
 from benchmarks.roster import contenders
 from benchmarks.rounds import Standing
@@ -70,6 +71,14 @@ def test_plots_follow_the_scheme_of_the_page() -> None:
     svg = for_light_and_dark(f'<svg><defs></defs><text style="fill: {INK}"/></svg>')
     assert "prefers-color-scheme:dark" in svg
     assert f'style="fill: var(--ink,{INK})"' in svg
+
+
+def test_a_line_goes_from_the_lowest_round_to_the_highest() -> None:
+    theirs, _ = rows_of(
+        "rate", [Answer(seconds=seconds) for seconds in (1.0, 2.0, 4.0)], [Answer(seconds=1.0)]
+    )
+    assert whiskers([theirs]) == ([250.0], [500.0])
+    assert whiskers([replace(theirs, lowest=None, highest=None)]) == ([0.0], [0.0])
 
 
 def test_the_readme_and_the_page_of_the_benchmarks_say_what_the_results_say() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from anybatch.train.split import part_sizes
 
-FASTER = 0.95
+FASTER = 0.98
 """A smaller part that takes less than this share of the time is chosen: it takes less memory, too, so that
 little is lost where chance has decided."""
 TIMES = (2, 3, 4)
@@ -20,8 +20,9 @@ SMALLEST = 8
 ROUNDS, MOST_ROUNDS = 2, 16
 ENOUGH_SECONDS, LONG_SECONDS = 6.0, 4.0
 """More rounds while they take no time, as single ones scatter by a tenth; one only where it takes long."""
-BEATEN = 1.1
-"""A part that takes so many times as long as the fastest does not run in the rounds that follow."""
+BEATEN, DOUBT = 0.1, 0.5
+"""A part that takes so much longer than the fastest does not run in the rounds that follow. At first it is
+doubt divided by rounds: whatever else runs slows two rounds of a part by a third, but hardly all of many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def paces(time: Callable[[int], Pace | None], part: int, batch_size: int) -> tup
         timed += [pace for pace in found if pace is not None]
         if None in found:
             break
-        running = _not_beaten(running, timed) if number + 1 >= ROUNDS else running
+        running = _not_beaten(running, timed, number + 1) if number + 1 >= ROUNDS else running
     return tuple(_bests(timed).values())
 
 
@@ -55,10 +56,10 @@ def _sizes(part: int, batch_size: int) -> list[int]:
     return [part, *sorted((one for one in smaller - {part} if one >= SMALLEST), reverse=True)]
 
 
-def _not_beaten(running: Sequence[int], timed: Sequence[Pace]) -> list[int]:
+def _not_beaten(running: Sequence[int], timed: Sequence[Pace], rounds: int) -> list[int]:
     bests = _bests(timed)
-    fastest = min(map(_seconds, bests.values()))
-    return [one for one in running if bests[one].seconds < BEATEN * fastest]
+    most = (1 + max(BEATEN, DOUBT / rounds)) * min(map(_seconds, bests.values()))
+    return [one for one in running if bests[one].seconds < most]
 
 
 def _bests(timed: Sequence[Pace]) -> dict[int, Pace]:

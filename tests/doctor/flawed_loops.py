@@ -127,7 +127,7 @@ for a, b in tf.data.Dataset.from_tensor_slices((x, y)).shuffle(64).batch(8).pref
     optimizer.apply_gradients(zip(grads, model.trainable_variables))
 ----
 import tensorflow as tf
-from tensorflow.keras import losses
+from keras import losses
 
 for x, y in data:
     with tf.GradientTape() as tape:

@@ -243,6 +243,8 @@ try:
 except:  # AB802 warning
     pass
 ----
+import tensorflow as tf
+
 def train():
     model.fit(x, y, batch_size=4096)
 

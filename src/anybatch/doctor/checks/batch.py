@@ -120,7 +120,7 @@ def cache_too_large(facts: Facts, asked: Asked) -> Iterator[Finding]:
         NOTE,
         "the data does not fit into memory: cache() needs a file",
         f"{size(held)} of records, {size(asked.memory_bytes)} of memory",
-        '.cache("cache/train")',
+        '.cache("train.cache")',
     )
 
 

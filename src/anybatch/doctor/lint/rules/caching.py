@@ -93,7 +93,7 @@ def cache_in_memory(reading: Reading) -> Iterator[Finding]:
 
 def _file_named(script: Script, cache: ast.Call) -> Edit:
     given = [*cache.args, *(one.value for one in cache.keywords)]
-    name = '"cache/train"'
+    name = '"train.cache"'
     return replaced(given[0], name) if given else argument_added(script, cache, name)
 
 

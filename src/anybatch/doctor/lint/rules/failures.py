@@ -52,6 +52,9 @@ def wrong_error(reading: Reading) -> Iterator[Finding]:
 def _expecting_exhaustion(script: Script, handler: ast.ExceptHandler) -> Patch | str:
     """Return the handler's line with the error that is raised when memory runs out."""
     error = f"{script.alias_of('tensorflow', 'tf')}.errors.ResourceExhaustedError"
+    if "tensorflow" not in script.aliases.values():
+        # a handler's names are looked up when something fails: without the import it would fail once more
+        return f"import tensorflow as tf  # at the top\n\nexcept {error}:"
     if handler.type is None:
         return f"except {error}:"
     return patch(script, [replaced(handler.type, error)])

@@ -127,10 +127,11 @@ def test_two_outputs_in_parts_are_those_of_whole_batches(run: Callable[[str], Sh
 @pytest.mark.soak
 def test_a_contrastive_model_is_told_that_it_cannot_be_split(run: Callable[[str], Shown]) -> None:
     shown = run("train_unsupervised")
-    autoencoder, variational, split, rematerialised = (history.plan for history in shown.histories)
+    autoencoder, variational, rematerialised, split = (history.plan for history in shown.histories)
     assert autoencoder.exact
     assert not variational.exact
     assert not split.exact
     assert any("keras.remat" in note for note in split.notes)
     assert (rematerialised.parts, rematerialised.exact) == (1, True)
-    assert len(re.findall(r"predicted peak \d+ MiB", shown.out)) == 2
+    whole, again = map(int, re.findall(r"predicted peak (\d+) MiB", shown.out))
+    assert again < rematerialised.limit_bytes >> 20 < whole

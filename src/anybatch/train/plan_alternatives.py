@@ -15,7 +15,7 @@ WORTH_SAYING = 0.01
 _EXACT = "the same update in more steps"
 _INEXACT = "another update: this model cannot be split exactly"
 _NOTHING_SAVED = "saves nothing: the sums take more than smaller parts save"
-_REMAT = "one more forward pass, about a third more time; batches stay whole"
+_REMAT = "one more forward pass, about a third more time; batches stay whole (TensorFlow: see the how-to)"
 _MIXED = "other rounding: activations in 16 bits, and with float16 a loss scale"
 _OPTIMIZER = "another way to the minimum, with a learning rate of its own"
 

@@ -150,17 +150,22 @@ def validated(leave: float) -> dict[str, Any]:
 
 def one_sample() -> str:
     """Return what is said when not even one sample fits."""
-    from anybatch.train.refusals import OneSampleDoesNotFit
-    from anybatch.train.session import Session
+    import keras
 
-    model, holder = wide(), Holder()
-    session = Session(model, 1)
-    few = tuple(column[:3] for column in batches()[0])
-    session.transaction.update(iter([(few, True)]), 3)
-    before = [weight.copy() for weight in model.get_weights()]
-    holder.leave(0.25)
+    import anybatch as ab
+    from anybatch.train.refusals import OneSampleDoesNotFit
+
+    model, holder, before = wide(), Holder(), list[Any]()
+    x, y = (column[:6] for column in batches()[0])
+
+    def get_short(batch: int, logs: Any) -> None:
+        if batch == 1:
+            before.extend(weight.copy() for weight in model.get_weights())
+            holder.leave(0.25)
+
+    short = keras.callbacks.LambdaCallback(on_train_batch_begin=get_short)
     try:
-        session.transaction.update(iter([(few, True)]), 3)
+        ab.fit(model, x, y, batch_size=3, micro_batch_size=1, callbacks=[short], verbose=0)
     except OneSampleDoesNotFit as error:
         holder.let_go()
         same = all((one == other).all() for one, other in zip(before, model.get_weights(), strict=True))

@@ -104,7 +104,7 @@ def test_workers_that_are_cut_off_go_on_when_the_network_is_back(line, broken, t
 @pytest.mark.soak
 def test_cuts_at_random_moments_change_nothing(line, tmp_path):
     """Some shorter and some longer than the workers wait, some in one direction only."""
-    training = ["--kinds", "table", "--epochs", "6"]
+    training = ["--kinds", "table", "--epochs", "60"]
     assert alone(tmp_path, tmp_path / "one.npz", *training).code == 0
     arguments = [tmp_path / "cut.npz", *training, "--slow", "0.4"]
     options = ["--timeout", "5", "--join-timeout", "60"]
@@ -112,6 +112,7 @@ def test_cuts_at_random_moments_change_nothing(line, tmp_path):
     with workers_across(line, tmp_path, *arguments, options=options) as workers:
         for _ in range(6):
             time.sleep(draw.uniform(8, 22))
+            assert [worker.poll() for worker in workers] == [None, None]
             draw.choice([fall_silent, deafen_first, deafen_second])(line)
             time.sleep(draw.uniform(0.5, 9))
             line.becomes(Conditions())

@@ -108,19 +108,20 @@ def run_theme(name: str, chosen: argparse.Namespace) -> int:
 
 def run_one(theme: str, case: Case, chosen: argparse.Namespace) -> CaseResult:
     """Write the data of one case if need be, and run everybody on it."""
-    written = data_of(case, chosen)
+    written = data_of(case, chosen, quick=chosen.quick)
     print(f"{theme}/{case.name}: {written.folder.name}", file=sys.stderr)
     rounds = chosen.rounds or (2 if chosen.quick else 5)
     enough = ENOUGH_PROCESS_SECONDS_QUICK if chosen.quick else math.inf
-    standings = run_case(case, written, rounds=rounds, enough_process_seconds=enough)
+    fewer = data_of(case, chosen, quick=True) if any(one.fewer for one in case.contenders) else None
+    standings = run_case(case, written, rounds=rounds, fewer=fewer, enough_process_seconds=enough)
     return case, standings, summarise(case, standings, amount_of(case, written))
 
 
-def data_of(case: Case, chosen: argparse.Namespace) -> Written:
-    """Return the data of a case, written now if it is not there."""
+def data_of(case: Case, chosen: argparse.Namespace, *, quick: bool) -> Written:
+    """Return the data of a case in one of its sizes, written now if it is not there."""
     if not case.dataset:
         return Written.nothing(chosen.data, case.promised)
-    return ensure(DATASETS[case.dataset], chosen.data, quick=chosen.quick)
+    return ensure(DATASETS[case.dataset], chosen.data, quick=quick)
 
 
 def draw(path: Path, theme: Any, results: list[CaseResult]) -> bool:

@@ -29,6 +29,7 @@ class Contender:
     environment: str = ""  # a list under benchmarks/environments; ours if empty
     form: str = ""  # what `forms.py` makes of the same records before anybody is timed; TFRecord if empty
     quick: bool = True  # whether it takes part in quick runs
+    fewer: bool = False  # whether full runs give it the records of quick ones: all would take many minutes
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,10 @@ class Case:
         return replace(self, contenders=tuple(one for one in self.contenders if one.quick))
 
     def slow(self, *names: str) -> "Case":
-        """Return the case with some contenders left out of quick runs, where they take longest."""
-        marked = (replace(one, quick=one.quick and one.name not in names) for one in self.contenders)
+        """Return the case with some contenders given fewer records, and left out of quick runs."""
+        marked = (
+            replace(one, quick=False, fewer=True) if one.name in names else one for one in self.contenders
+        )
         return replace(self, contenders=tuple(marked))
 
     def without(self, names: Sequence[str]) -> "Case":

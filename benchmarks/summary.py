@@ -59,7 +59,10 @@ def summarise(case: Case, standings: list[Standing], amount: int) -> list[Row]:
     """Return one row per contender, in the order of the case."""
     measure = measure_of(case)
     ours = value_of_ours(standings, measure, amount)
-    rows = (_row(case, standing, measure, amount) for standing in standings)
+    rows = (
+        _row(case, standing, measure, amount_of(case, standing.fewer) if standing.fewer else amount)
+        for standing in standings
+    )
     return [replace(row, anybatch_is=times_better(ours, row.value, measure)) for row in rows]
 
 
@@ -87,7 +90,7 @@ def _row(case: Case, standing: Standing, measure: Measure, amount: int) -> Row:
     plain = Row(
         contender.name,
         contender.role,
-        contender.note,
+        _note(standing),
         standing.failure,
         standing.difference,
         contender.proves,
@@ -98,6 +101,11 @@ def _row(case: Case, standing: Standing, measure: Measure, amount: int) -> Row:
     return (
         plain if standing.failed or not standing.timed else _measured(plain, standing.timed, measure, amount)
     )
+
+
+def _note(standing: Standing) -> str:
+    note, fewer = standing.contender.note, standing.fewer
+    return f"{note}; on {fewer.truth['records']:,} records" if fewer else note
 
 
 def _measured(plain: Row, timed: list[Answer], measure: Measure, amount: int) -> Row:

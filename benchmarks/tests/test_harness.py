@@ -242,3 +242,15 @@ def test_who_is_slow_at_a_case_takes_part_at_full_size_only() -> None:
     case = case_of("Grain ArrayRecord", "anybatch").slow("Grain ArrayRecord")
     assert [one.name for one in case.contenders] == ["Grain ArrayRecord", "anybatch"]
     assert [one.name for one in case.for_quick().contenders] == ["anybatch"]
+    assert [one.fewer for one in case.contenders] == [True, False]
+
+
+def test_who_gets_fewer_records_is_measured_by_those() -> None:
+    case = case_of("Grain ArrayRecord", "anybatch").slow("Grain ArrayRecord")
+    fewer = Written(Path("few"), (), {"records": 6}, 100)
+    slow = Standing(case.contenders[0], fewer, timed=[Answer(seconds=3.0)])
+    ours = Standing(case.contenders[1], timed=[Answer(seconds=3.0)])
+    theirs, mine = summarise(case, [slow, ours], amount=18)
+    assert (theirs.value, mine.value, theirs.anybatch_is) == (2.0, 6.0, 3.0)
+    assert theirs.note.endswith("; on 6 records")
+    assert not mine.note

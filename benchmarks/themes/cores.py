@@ -18,7 +18,7 @@ THEME = Theme(
             batch=batch,
             cores=cores,
             quick=dataset == "images",
-        )
+        ).slow(*(["Grain ArrayRecord"] if dataset == "floats" else []))
         for dataset, title, batch in (
             ("floats", "100 floats and a label", 512),
             ("images", "150 KB raw images", 64),

@@ -27,7 +27,9 @@ THEME = Theme(
     "Batches in file order, page cache warm, checksums checked",
     (
         Case("floats", "100 floats and a label", "floats", "records", EVERYBODY).slow("Grain ArrayRecord"),
-        Case("bytes784", "784 raw bytes and a label", "bytes784", "records", EVERYBODY, quick=False),
+        Case("bytes784", "784 raw bytes and a label", "bytes784", "records", EVERYBODY, quick=False).slow(
+            "Grain ArrayRecord"
+        ),
         Case("images", "150 KB raw images and a label", "images", "records", WITH_WEBDATASET, batch=64),
         Case(
             "ragged",

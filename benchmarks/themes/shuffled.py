@@ -29,14 +29,16 @@ THEME = Theme(
         Case("floats", "100 floats and a label", "floats", "records", EVERYBODY).slow(
             "Grain ArrayRecord, shuffled"
         ),
-        Case("bytes784", "784 raw bytes and a label", "bytes784", "records", EVERYBODY, quick=False),
+        Case("bytes784", "784 raw bytes and a label", "bytes784", "records", EVERYBODY, quick=False).slow(
+            "Grain ArrayRecord, shuffled"
+        ),
         Case("images", "150 KB raw images and a label", "images", "records", WITH_WEBDATASET, batch=64),
         Case(
             "shards100", "100 shards: the first batch counts", "shards100", "records", EVERYBODY, quick=False
-        ),
+        ).slow("Grain ArrayRecord, shuffled"),
         Case(
             "floats_cold", "100 floats, page cache cold", "floats", "records", COLD, cache="cold", quick=False
-        ),
+        ).slow("Grain ArrayRecord, shuffled"),
         Case(
             "images_cold",
             "150 KB images, page cache cold",

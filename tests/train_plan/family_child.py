@@ -22,7 +22,7 @@ PLENTY = 8 << 30
 RUNS = 3
 UPDATES = 3
 SECONDS = 1.5
-DUELS = 5
+DUEL_SECONDS = 30.0
 KEPT = 48 * MB
 """What a process may keep from one training to the next, which a limit without reserve has no room for."""
 
@@ -239,35 +239,36 @@ def all_sizes(name: str, megabytes: int) -> dict[str, Any]:
     rates = {size: max(rates) for size, rates in found.items()}
     fastest = max(rates, key=lambda size: rates[size])
     again: dict[int, list[float]] = {chosen: [], fastest: []}
-    for _ in range(DUELS):
+    end = time.perf_counter() + DUEL_SECONDS
+    # in turns as short as can be, so that a slow second of the machine meets both
+    while time.perf_counter() < end:
         for size, duel in again.items():
-            duel.append(_samples_per_second(model, data, batch, size))
-    # by the best rounds and by the usual ones: neither is to tell what the other does not
-    share = min(measure(again[chosen]) / measure(again[fastest]) for measure in (max, median))
+            duel.append(UPDATES * batch / timed(lambda: _train(model, data, size))[1])  # noqa: B023
+    # the middle of what neighbours in time came to: whatever else runs has slowed both of them
+    share = median(one / other for one, other in zip(again[chosen], again[fastest], strict=True))
     return {"family": name, "chosen": chosen, "fastest": fastest, "rates": rates, "share": share}
 
 
 def _peak(model: Any, data: Any, part: int) -> int:
-    import anybatch as ab
-
     with PeakWatch() as watch:
-        ab.fit(model, data, micro_batch_size=part, verbose=0)
+        _train(model, data, part)
     give_back_freed()
     return watch.peak_bytes
 
 
 def _samples_per_second(model: Any, data: Any, batch: int, part: int) -> float:
-    import anybatch as ab
-
-    def train() -> None:
-        ab.fit(model, data, micro_batch_size=part, verbose=0)
-
-    train()
+    _train(model, data, part)
     taken, end = list[float](), time.perf_counter() + SECONDS
     while time.perf_counter() < end:
-        taken.append(timed(train)[1])
+        taken.append(timed(lambda: _train(model, data, part))[1])
     # the best: what else runs on a machine makes all of it slower, by a third for seconds
     return UPDATES * batch / min(taken)
+
+
+def _train(model: Any, data: Any, part: int) -> None:
+    import anybatch as ab
+
+    ab.fit(model, data, micro_batch_size=part, verbose=0)
 
 
 def main(name: str, megabytes: str = "", what: str = "") -> dict[str, Any]:

@@ -31,6 +31,8 @@ UPDATES = 2
 """Slots and workspaces appear late: the second update needs more than the first."""
 MOST_UPDATES, ENOUGH_SECONDS = 6, 0.5
 """More while they take no time: which operation runs first differs, and with it the peak."""
+TIMED = 2
+"""The first one behind those of another size finds less of what it needs at hand."""
 SEVERAL = 2
 """Parts of a probe in several parts: the second one finds the sums of the first."""
 
@@ -96,7 +98,7 @@ class Prober:
 
     def timed(self, rows: int) -> Taken:
         """Return the same where it is known that it fits: nothing is to be learnt but how long it takes."""
-        return self._made(rows, self._parts_of_all(rows), least=1, most=1)
+        return self._made(rows, self._parts_of_all(rows), least=TIMED, most=TIMED)
 
     def _parts_of_all(self, rows: int) -> int:
         return max(SEVERAL, -(-(self._source.batch_size or rows) // rows))

@@ -15,7 +15,7 @@ from typing import Any
 
 from anybatch.memory import PeakWatch, give_back_freed, held
 from anybatch.memory.kernel_files import ROOT, numbers_by_name
-from anybatch.train.plan_search import FIRST_ROWS
+from anybatch.train.plan_search import FIRST_ROWS, MARGIN
 
 MB = 1 << 20
 PLENTY = 8 << 30
@@ -220,16 +220,16 @@ def timed(run: Callable[[], Any]) -> tuple[Any, float]:
 def all_sizes(name: str, megabytes: int) -> dict[str, Any]:
     """Return samples per second of the chosen part, and of every other one that keeps the limit.
 
-    Three times: an LSTM's whole batch kept it one time and not the next (400 of 392 MiB). Of many, the
-    fastest owes something to chance: so it is measured again beside the chosen one.
+    Three times, with the margin that a plan leaves: an LSTM's whole batch kept it one time and not the next
+    (400 of 392 MiB). Of many, the fastest owes something to chance: so it is measured again.
     """
     import anybatch as ab
     from anybatch.train.split import ladder
 
     model, data, batch = made(name)
-    limit = held().counted_bytes + megabytes * MB
-    plan = ab.plan(model, data, memory=limit)
-    chosen = plan.micro_batch_size or batch
+    before = held().counted_bytes
+    plan = ab.plan(model, data, memory=before + megabytes * MB)
+    chosen, limit = plan.micro_batch_size or batch, before + round(megabytes * MB * (1 - MARGIN))
     tried = [size for size in ladder(batch) if size >= chosen / 32]
     sizes = [size for size in tried if all(_peak(model, data, size) <= limit for _ in range(RUNS))]
     found: dict[int, list[float]] = {size: [] for size in {*sizes, chosen}}

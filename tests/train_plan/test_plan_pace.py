@@ -101,3 +101,16 @@ def test_a_batch_that_fits_whole_stays_whole():
 
 def test_a_part_timed_for_another_batch_is_made_even():
     assert fastest(200, [Pace(32, 0.8, 1), Pace(128, 1.0, 4)], 300) == 30
+
+
+def test_where_nothing_goes_back_timing_ends_before_memory_does():
+    rises = iter([80, 80, 80, 80, 80, 95, 95, 95, 109, 130])
+    seen = paces(lambda part: Pace(part, 0.03, next(rises)), 128, 256, most_bytes=120)
+    assert max(pace.rise_bytes for pace in seen) == 109
+    assert {pace.part for pace in seen} == set(SIZES)
+
+
+def test_a_part_that_has_never_grown_may_fill_what_there_is():
+    clock = Clock(seconds_of(0.031, 0.03, 0.031, 0.03, 0.032))
+    paces(clock, 128, 256, most_bytes=129_000)
+    assert clock.asked == SIZES * MOST_ROUNDS

@@ -1,6 +1,7 @@
 """What is known of a model's peaks: from another time, as far as that reaches, else by probing it."""
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -122,13 +123,15 @@ def _probed(model: Any, source: Source, memory: Memory, part: Any, *, before_byt
             within = int(free_bytes * (1 - MARGIN))
             peaks = replace(peaks, least_split_bytes=within if within < least <= free_bytes else least)
         if not memory.name and part_size is not None:
-            timed = _timed(trials, part_size, batch_size)
+            # a pool keeps everything
+            most_bytes = inf if backend.host_pool() is None else free_bytes * (1 - MARGIN)
+            timed = _timed(trials, part_size, batch_size, most_bytes)
     return Known(peaks, sizes, timed)
 
 
-def _timed(trials: Trials, part: int, batch_size: int) -> tuple[Pace, ...]:
+def _timed(trials: Trials, part: int, batch_size: int, most_bytes: float) -> tuple[Pace, ...]:
     """Return how fast the chosen part is, and smaller ones. A batch that fits whole stays whole."""
-    return paces(trials.pace, part, batch_size) if part < batch_size else ()
+    return paces(trials.pace, part, batch_size, most_bytes=most_bytes) if part < batch_size else ()
 
 
 def _largest_allowed() -> int | None:

@@ -6,8 +6,10 @@ parts of 128 took. Where an allocator keeps its memory, smaller tensors stay in 
 of a wide dense model in parts of 1,366 took 0.8 of the time that those in parts of 2,731 took.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import inf
 from statistics import median
 
 from anybatch.train.split import part_sizes
@@ -35,19 +37,45 @@ class Pace:
     rise_bytes: int
 
 
-def paces(time: Callable[[int], Pace | None], part: int, batch_size: int) -> tuple[Pace, ...]:
-    """Time the part that was chosen and smaller ones, in turns, and return what each usually takes."""
+def paces(
+    time: Callable[[int], Pace | None], part: int, batch_size: int, *, most_bytes: float = inf
+) -> tuple[Pace, ...]:
+    """Time the part that was chosen and smaller ones, in turns, and return what each usually takes.
+
+    `most_bytes`: what memory may rise by where nothing goes back, so that parts of many sizes take more than
+    those of one.
+    """
     running, timed = _sizes(part, batch_size), list[Pace]()
     for number in range(MOST_ROUNDS):
         seconds = sum(map(_seconds, timed))
         if len(running) == 1 or seconds > (LONG_SECONDS if number < ROUNDS else ENOUGH_SECONDS):
             break
-        found = [time(size) for size in running]
-        timed += [pace for pace in found if pace is not None]
-        if None in found:
+        found = list(_until_full(time, running, timed, most_bytes))
+        timed += found
+        if len(found) < len(running):
             break
         running = _not_beaten(running, timed, number + 1) if number + 1 >= ROUNDS else running
     return tuple(_usual(timed).values())
+
+
+def _until_full(
+    time: Callable[[int], Pace | None], sizes: Sequence[int], before: Sequence[Pace], most_bytes: float
+) -> Iterator[Pace]:
+    """Time one size after the other, as long as memory would not be full if it grew once more."""
+    rises = [pace.rise_bytes for pace in before]
+    for size in sizes:
+        if _is_full(rises, most_bytes):
+            return
+        pace = time(size)
+        if pace is not None:
+            rises.append(pace.rise_bytes)
+            yield pace
+
+
+def _is_full(rises: Sequence[int], most_bytes: float) -> bool:
+    highest = list(accumulate(rises, max))
+    grown = max((after - before for before, after in pairwise(highest)), default=0)
+    return bool(highest) and highest[-1] + grown > most_bytes
 
 
 def _sizes(part: int, batch_size: int) -> list[int]:

@@ -86,6 +86,36 @@ def test_a_good_part_of_what_is_free_is_used(pool, batch):
     assert part == batch or FIXED + pool.floor + 1.25 * needed > pool.free / 3
 
 
+@dataclass
+class Returned(Pool):
+    """One whose large tensors come from the C library: they go back, and a second part finds them there."""
+
+    def trial(self, rows, kind):
+        self.trials += rows > 8
+        taken = rows * self.per_sample * (1.0 if kind is Split.ONE else 1.5)
+        self.largest = max(self.largest, self.held + round(taken))
+        return Taken(self.held + round(taken), self.held, 0)
+
+
+@pytest.mark.parametrize(("free", "whole"), [(800, True), (700, True), (500, False), (300, False)])
+def test_a_batch_that_takes_less_whole_than_in_parts_stays_whole_where_it_fits(free, whole):
+    pool = Returned(per_sample=MB // 2, sums=0, free=free * MB)
+    part = chosen(searched(pool, 1024), 1024, pool.free)
+    assert (part == 1024) is whole
+    assert pool.largest <= pool.free
+    assert pool.trials <= 4
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.integers(1000, 20 * MB), st.integers(300 * MB, 5000 * MB), st.integers(1, 4096))
+def test_where_memory_goes_back_nothing_is_tried_that_might_not_fit(per_sample, free, batch):
+    pool = Returned(per_sample, sums=0, free=free)
+    part = chosen(searched(pool, batch), batch, free)
+    assert part is not None
+    assert pool.largest <= free
+    assert pool.trials <= 4
+
+
 def test_running_out_all_the_same_leads_to_less():
     pool = Pool(per_sample=MB, sums=0, free=1000 * MB)
     starts = pool.started()

@@ -6,12 +6,13 @@ them back. So small sizes, which leave little behind, say what a sample takes, a
 is tried which was chosen.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from anybatch.memory import PeakModel, Peaks, Probe, fitted
 from anybatch.train.plan_search import (
     DOUBT_BYTES,
+    FIRST_ROWS,
     GROWTH_FACTOR,
     MARGIN,
     MOST_ASCENDING,
@@ -33,6 +34,12 @@ _BETWEEN_PIECES = 1.25
 """Tensors come and go in another order every time: in the third training of a convolution one found no room
 where it always had, and memory rose by a sixth of what was used."""
 
+
+_NEAR, _AT_BEST = 4, 0.6
+"""A part that is at least a quarter of the batch tells what all of it takes: without sums, six tenths of what
+several parts lead to expect, or more."""
+_PROBES_BEFORE = 2
+"""Whoever has made so many has two left: one to see what one part takes, and one for what is chosen."""
 
 Trial = Callable[[int, Split], Taken | None]
 """From rows and kind to what was taken; None if it ran out."""
@@ -77,6 +84,10 @@ class PooledSearch:
                 self._climb()
                 continue
             part = self._cautious(wanted)
+            if number == 0 and part == wanted < self.batch_size and self._whole_may_fit(part):
+                rise = self._tried(self.batch_size)
+                if rise is not None and rise <= self.free_bytes:
+                    return self._through(self.batch_size, rise)
             rise = self.verified[part] if part in self.verified else self._tried(part)
             if rise is None:
                 ceiling = part * 2 // 3
@@ -88,6 +99,10 @@ class PooledSearch:
     def _half(self) -> int:
         """The largest part of several."""
         return -(-self.batch_size // 2)
+
+    @property
+    def _probes(self) -> int:
+        return sum(probe.samples > FIRST_ROWS for probe in self._seen)
 
     @property
     def _within_bytes(self) -> int:
@@ -156,6 +171,44 @@ class PooledSearch:
         taken_bytes = round(line.predicted_peak_bytes(part) * _BETWEEN_PIECES) + DOUBT_BYTES
         return self._held_bytes + taken_bytes + sums_bytes <= self._within_bytes
 
+    def _whole_may_fit(self, part: int) -> bool:
+        """Return whether the batch in one part may fit, though the line for several says that it does not.
+
+        An LSTM takes hardly more whole than in two parts, and is a third faster. So the part that was chosen
+        is looked at without sums and a second one behind it, and if need be one that is half as large again.
+        """
+        at_best_bytes = self._held_bytes + _AT_BEST * self._line().predicted_peak_bytes(self.batch_size)
+        if self.sums_bytes or part * _NEAR < self.batch_size or at_best_bytes > self._within_bytes:
+            return False
+        seen = [(1, self.whole_start)]
+        larger = [part * 3 // 2] if self._probes < _PROBES_BEFORE else []
+        for rows in (part, *larger):
+            if rows >= self.batch_size or (rows > part and not self._fits_by(seen, rows)):
+                break
+            taken = self.trial(rows, Split.ONE)
+            if taken is None:
+                return False
+            self._note(taken)
+            seen.append((rows, taken))
+            if self._fits_by(seen, self.batch_size):
+                return True
+        return False
+
+    def _fits_by(self, seen: Sequence[tuple[int, Taken]], rows: int) -> bool:
+        """Return whether one part of so many rows fits by what two smaller ones took.
+
+        Within the margin if it finds the pieces that are kept of use, and within the limit if it does not.
+        """
+        (few, before), (more, last) = seen[-2:]
+        times = (rows - few) / (more - few)
+        given_back = before.given_back_bytes + (last.given_back_bytes - before.given_back_bytes) * times
+        used = (before.used_bytes + (last.used_bytes - before.used_bytes) * times) * _BETWEEN_PIECES
+        fits = (
+            max(self._held_bytes, self.start.left_bytes + used) + given_back + DOUBT_BYTES
+            <= self._within_bytes
+        )
+        return fits and self._held_bytes + used + given_back <= self.free_bytes
+
     def _tried(self, part: int) -> int | None:
         whole = part >= self.batch_size
         taken = self._taken(part, Split.ONE if whole else Split.ALL)
@@ -168,9 +221,12 @@ class PooledSearch:
             start = self.whole_start if kind is Split.ONE else self.start
             self._seen.append(Probe(rows, max(0, taken.of_tensors_bytes - start.of_tensors_bytes)))
             self._most_taken_bytes = taken.of_tensors_bytes
-            self._held_bytes = taken.left_bytes
-            self._highest_bytes = max(self._highest_bytes, taken.rise_bytes)
+            self._note(taken)
         return taken
+
+    def _note(self, taken: Taken) -> None:
+        self._held_bytes = taken.left_bytes
+        self._highest_bytes = max(self._highest_bytes, taken.rise_bytes)
 
     def _through(self, part: int, rise_bytes: int) -> Peaks:
         """Return lines through what the chosen part took.

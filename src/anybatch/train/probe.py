@@ -57,7 +57,12 @@ class Taken:
     @property
     def of_tensors_bytes(self) -> int:
         """What tensors took of an allocator that keeps, and of the C library, to which it went back."""
-        return self.used_bytes + max(0, self.rise_bytes - self.left_bytes)
+        return self.used_bytes + self.given_back_bytes
+
+    @property
+    def given_back_bytes(self) -> int:
+        """What the C library took, and the next one will find."""
+        return max(0, self.rise_bytes - self.left_bytes)
 
 
 class Prober:

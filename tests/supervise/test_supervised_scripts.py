@@ -91,7 +91,8 @@ def test_what_nohup_ignores_ends_nobody(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_pass_through_and_end_both(tmp_path, number):
     script = write_script(tmp_path, READY + "time.sleep(60)")
-    run, child = waiting(script)
+    # the tests themselves may run under nohup
+    run, child = waiting(script, preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
     run.send_signal(number)
     out, _ = run.communicate(timeout=20)
     assert run.returncode == 128 + number

@@ -116,6 +116,11 @@ def test_where_memory_goes_back_nothing_is_tried_that_might_not_fit(per_sample, 
     assert pool.trials <= 4
 
 
+def test_a_part_of_one_sample_tells_nothing_about_the_whole_batch():
+    pool = Returned(per_sample=MB, sums=0, free=1000 * MB)
+    assert not PooledSearch(pool.trial, 4, pool.free, **pool.started())._whole_may_fit(1)
+
+
 def test_running_out_all_the_same_leads_to_less():
     pool = Pool(per_sample=MB, sums=0, free=1000 * MB)
     starts = pool.started()

@@ -180,6 +180,9 @@ class PooledSearch:
         at_best_bytes = self._held_bytes + _AT_BEST * self._line().predicted_peak_bytes(self.batch_size)
         if self.sums_bytes or part * _NEAR < self.batch_size or at_best_bytes > self._within_bytes:
             return False
+        if part == 1:
+            # one sample is known already, and a line takes two
+            return False
         seen = [(1, self.whole_start)]
         larger = [part * 3 // 2] if self._probes < _PROBES_BEFORE else []
         for rows in (part, *larger):

@@ -8,14 +8,16 @@ use crate::template::{LARGEST_TEMPLATE, Layout, NOT_PLAIN, Slot, Templates};
 use crate::wire::Parsed;
 
 mod bounds;
+mod edges;
 mod numbers;
 mod pieces;
 mod seen;
+mod within;
 
-use bounds::Bounds;
 use numbers::{Numbers, numbers_of};
 use seen::Values;
 pub use seen::{Range, Seen};
+use within::Within;
 
 /// More names than any schema has: a bound on what hostile records can make us remember.
 const MOST_NAMES: usize = 10_000;
@@ -77,7 +79,7 @@ struct Named {
     seen: Seen,
     now: Seen,
     /// What whole numbers are held against, once there are some.
-    bounds: Option<Box<Bounds>>,
+    within: Option<Within>,
     /// The last look that met it.
     look: u64,
 }
@@ -91,17 +93,18 @@ impl Named {
             Kind::Bytes if self.seen.has_counted(1) && self.seen.has_sized(packed.len() as u64) => Ok(None),
             // of floats it is not told any faster than what they are
             Kind::Bytes | Kind::Floats => Values::of(slot.kind, packed).map(Some),
-            Kind::Ints => self.ints_outside(&bytes[slot.values.start..], packed.len()),
+            Kind::Ints => self.ints_outside(bytes, slot.values.start, packed.len()),
         }
     }
 
     #[inline]
-    fn ints_outside(&self, bytes: &[u8], size: usize) -> Parsed<Option<Values>> {
-        if let Some(count) = self.bounds.as_ref().and_then(|bounds| bounds.count(bytes, size))
+    fn ints_outside(&self, bytes: &[u8], from: usize, size: usize) -> Parsed<Option<Values>> {
+        if let Some(count) = self.within.as_ref().and_then(|within| within.count(bytes, from, size))
             && self.seen.has_counted(count)
         {
             return Ok(None);
         }
+        let bytes = &bytes[from..];
         let packed = || Values::of(Kind::Ints, &bytes[..size]).map(Some);
         let Some(seen) = self.seen.ints else { return packed() };
         match numbers_of(bytes, size, seen) {
@@ -114,20 +117,17 @@ impl Named {
 
     fn widen(&mut self, values: &Values) {
         self.seen.widen(values);
-        self.keep_bounds();
+        self.keep_within();
     }
 
     fn merge_now(&mut self) {
         self.seen.merge(&self.now);
-        self.keep_bounds();
+        self.keep_within();
     }
 
-    fn keep_bounds(&mut self) {
-        match (self.seen.ints, &mut self.bounds) {
-            (Some(range), Some(bounds)) if bounds.range() == range => {}
-            (Some(range), Some(bounds)) if Bounds::suit(range) => bounds.move_to(range),
-            (Some(range), bounds) => *bounds = Bounds::suit(range).then(|| Box::new(Bounds::of(range))),
-            _ => {}
+    fn keep_within(&mut self) {
+        if let Some(range) = self.seen.ints {
+            Within::keep(&mut self.within, range);
         }
     }
 }
@@ -224,7 +224,7 @@ impl Names {
             key,
             seen: Seen::default(),
             now: Seen::default(),
-            bounds: None,
+            within: None,
             look: 0,
         });
         Ok(Some(place))

@@ -3,7 +3,7 @@
 import hashlib
 import os
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import cast
@@ -19,18 +19,20 @@ Progress = Callable[[int], None]
 _SLICE_BYTES = 64 << 20
 
 
-def sidecar_paths(path: str) -> tuple[Path, Path]:
-    """Return where a shard's index may lie: beside it, or in the user's cache folder."""
+def sidecar_paths(path: str) -> Iterator[Path]:
+    """Yield where a shard's index may lie: beside it, or in the user's cache folder."""
     shard = Path(path).absolute()
+    # a dot-file, so that `train/*` never matches it
+    yield shard.with_name(f".{shard.name}.abindex")
+    # seldom asked for: of a thousand shards, this half took longer than reading what the other one names
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = hashlib.sha256(os.fsencode(shard)).hexdigest()[:32]
-    # a dot-file, so that `train/*` never matches it
-    return shard.with_name(f".{shard.name}.abindex"), cache / "anybatch" / "index" / f"{name}.abindex"
+    yield cache / "anybatch" / "index" / f"{name}.abindex"
 
 
 def sidecar_beside(path: str) -> Path:
     """Return where a shard's index lies if its folder can be written."""
-    return sidecar_paths(path)[0]
+    return next(sidecar_paths(path))
 
 
 def load_index(shard: Shard) -> Index | None:

@@ -1,7 +1,7 @@
 """Shards with what to take from them: opened, numbered, read in batches."""
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -119,9 +119,14 @@ class RecordSet:
         bounds: Bounds = Bounds(),  # noqa: B008
         *,
         start: int = 0,
+        indexes: Sequence[Index] | None = None,
     ) -> Iterator[Batch]:
-        """Yield batches of records by number, from position `start` of the given order on."""
-        indexes = self.indexes()
+        """Yield batches of records by number, from position `start` of the given order on.
+
+        `indexes`: every shard's, if whoever asks has them at hand.
+        """
+        if indexes is None:
+            indexes = self.indexes()
         reading = self._reading(indexes, batch_size, order, bounds, start=start)
         with closing(reading):
             yield from self._noted(reading, sum(index.records for index in indexes))

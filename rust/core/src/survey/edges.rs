@@ -100,11 +100,12 @@ impl Edges {
         let groups = window & 0x7f;
         let longer = |bytes: u32| ends & !lately(ends, bytes);
         let ten = longer(LONGEST as u32 - 1);
+
         let highest =
             groups.simd_eq(self.high[0]).to_bitmask() & groups.simd_ge(self.high[1]).to_bitmask() << 1;
         let above = groups.simd_gt(self.high[0]).to_bitmask() | highest;
-        let not_shorter = longer(self.high_bytes - 1);
-        let too_long = longer(self.high_bytes) & !ten;
+        let too_long = !(ends << self.high_bytes);
+        let too_large = longer(self.high_bytes - 1) & !ten & (above | too_long);
 
         // below zero, the lowest groups have been there for so many bytes, and nothing but ones since
         let since = LONGEST as u32 - self.low_groups;
@@ -112,10 +113,8 @@ impl Edges {
         let lowest = groups.simd_eq(self.low[0]).to_bitmask() & groups.simd_lt(self.low[1]).to_bitmask() << 1;
         let below = (groups.simd_lt(self.low[0]).to_bitmask() | lowest) << since;
         let no_sign = !window.simd_eq(SIGN).to_bitmask();
-        (not_shorter & above & !ten)
-            | too_long
-            | (ten & (not_ones | below | no_sign))
-            | longer(LONGEST as u32)
+        let endless = !(ends << LONGEST);
+        too_large | ten & (not_ones | below | no_sign | endless)
     }
 }
 

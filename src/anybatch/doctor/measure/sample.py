@@ -72,7 +72,9 @@ class _Sample:
     def __init__(self, readable: Sequence[ShardFacts], *, everything: bool) -> None:
         self._facts = readable
         self._shards = tuple(Shard(one.report.file, one.report.compression) for one in readable)
-        self._starts = [0, *accumulate(load_or_build(shard).records for shard in self._shards)]
+        # read once for all passes: of a thousand shards that takes as long as the sample itself
+        self._indexes = [load_or_build(shard) for shard in self._shards]
+        self._starts = [0, *accumulate(index.records for index in self._indexes)]
         records = sum(one.report.records for one in readable)
         mean = max(1.0, sum(one.sizes.total_bytes for one in readable) / max(1, records))
         whole = everything and records <= WHOLE_RECORDS and records * mean <= WHOLE_BYTES
@@ -94,7 +96,7 @@ class _Sample:
             native = _one_in(-(-self._starts[-1] // left), records.native_in_file_order(SAMPLE_BLOCK))
         else:
             blocks = ("window", [0, 0, SAMPLE_BLOCK, 1])
-            native = records.native_ordered(_ROWS, [blocks, ("take", [left])])
+            native = records.native_ordered(_ROWS, [blocks, ("take", [left])], indexes=self._indexes)
         with closing(cast(Generator[Any, None, None], native)):
             for batch in native:
                 yield int64s(batch.numbers).copy(), records.columns(batch)

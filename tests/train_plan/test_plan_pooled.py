@@ -10,6 +10,7 @@ from anybatch.train.plan_known import _far_from
 from anybatch.train.plan_pooled import PooledSearch
 from anybatch.train.plan_search import MARGIN, Split, chosen
 from anybatch.train.probe import Taken
+from anybatch.train.split import largest_part
 from tests.train_plan.test_plan_families import MB, child
 
 FIXED = 20 * MB
@@ -42,8 +43,12 @@ class Pool:
 
 
 def searched(pool, batch):
-    search = PooledSearch(pool.trial, batch, pool.free, **pool.started())
-    return search.run()
+    def trial(rows, kind):
+        # streams have no other parts; one part that is larger than half can be put together
+        assert rows == largest_part(batch, rows) or (kind is Split.ONE and batch / 2 < rows < batch)
+        return pool.trial(rows, kind)
+
+    return PooledSearch(trial, batch, pool.free, **pool.started()).run()
 
 
 machines = st.builds(
@@ -103,6 +108,29 @@ def test_a_batch_that_takes_less_whole_than_in_parts_stays_whole_where_it_fits(f
     part = chosen(searched(pool, 1024), 1024, pool.free)
     assert (part == 1024) is whole
     assert pool.largest <= pool.free
+    assert pool.trials <= 4
+
+
+@dataclass
+class Scattered(Pool):
+    """Tensors of the C library lie scattered, so few rows take more each; large ones come from the pool."""
+
+    scatter: float = 1.5
+
+    def trial(self, rows, kind):
+        self.trials += rows > 8
+        if rows >= 1024:
+            return super().trial(rows, kind)
+        times = self.scatter if rows <= 512 else 1.1
+        taken = round(rows * self.per_sample * times)
+        return Taken(self.held + taken, self.held, 0)
+
+
+def test_more_than_half_of_a_batch_tells_better_what_all_of_it_takes():
+    pool = Scattered(per_sample=MB // 4, sums=0, free=370 * MB)
+    # by 512 rows all of them take 384 MiB
+    assert chosen(searched(pool, 1024), 1024, pool.free) == 1024
+    assert pool.held <= pool.free
     assert pool.trials <= 4
 
 

@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from anybatch.memory import Probe
 from anybatch.memory.model import SURPRISE
 from anybatch.train.plan_search import MARGIN, Search, Split, chosen
+from anybatch.train.split import largest_part
 
 MB = 1 << 20
 
@@ -17,6 +18,7 @@ def searched(batch, free, *, fixed, sums, per_sample, noise=0, floor=0):
         return max(floor, base + per_sample * rows) + (noise if rows % 2 else 0)
 
     def measure(rows, kind):
+        assert rows == largest_part(batch, rows), "streams have even parts only"
         found = rise(rows, kind)
         tried.append(found <= free)
         return found if found <= free else None

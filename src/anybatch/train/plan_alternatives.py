@@ -7,7 +7,7 @@ from math import isqrt
 
 from anybatch.memory import Peaks
 from anybatch.train.plan_uses import Account, Peak, Sizes
-from anybatch.train.split import part_sizes
+from anybatch.train.split import largest_part, part_sizes
 
 WORTH_SAYING = 0.01
 """Less than that of the peak is no reason to change a model."""
@@ -48,7 +48,7 @@ def _smaller_parts(peak: Peak, peaks: Peaks, exact: bool) -> Iterator[Alternativ
     for count in (2 * peak.parts, 4 * peak.parts):
         if count > peak.batch_size:
             return
-        part = part_sizes(peak.batch_size, -(-peak.batch_size // count))[0]
+        part = largest_part(peak.batch_size, -(-peak.batch_size // count))
         predicted = peak.held_bytes + peaks.predicted_peak_bytes(part, peak.batch_size)
         price = _NOTHING_SAVED if predicted >= peak.n_bytes else _EXACT if exact else _INEXACT
         yield Alternative(f"{count} parts of {part}", predicted, price)

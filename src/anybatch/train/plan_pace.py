@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 from math import inf
 from statistics import median
 
-from anybatch.train.split import part_sizes
+from anybatch.train.split import largest_part
 
 FASTER = 0.98
 """A smaller part that takes less than this share of the time is chosen: it takes less memory, too, so that
@@ -121,7 +121,7 @@ def fastest(part: int, timed: Sequence[Pace], batch_size: int) -> int:
     if not fitting or part >= batch_size:
         return part
     best, largest = min(fitting, key=_seconds), max(fitting, key=lambda pace: pace.part)
-    return part_sizes(batch_size, best.part)[0] if _is_faster(best, largest) else part
+    return largest_part(batch_size, best.part) if _is_faster(best, largest) else part
 
 
 def _is_faster(one: Pace, other: Pace) -> bool:

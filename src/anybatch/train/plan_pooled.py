@@ -20,7 +20,7 @@ from anybatch.train.plan_search import (
     Split,
 )
 from anybatch.train.probe import Taken
-from anybatch.train.split import part_sizes
+from anybatch.train.split import largest_part
 
 _SMALL_SHARE = 16
 """Small sizes may leave behind a sixteenth of what is free."""
@@ -38,6 +38,8 @@ where it always had, and memory rose by a sixth of what was used."""
 _NEAR, _AT_BEST = 4, 0.6
 """A part that is at least a quarter of the batch tells what all of it takes: without sums, six tenths of what
 several parts lead to expect, or more."""
+_TELLING = 0.75
+"""What goes back leaves nothing behind, so that three quarters of the batch can be looked at."""
 _PROBES_BEFORE = 2
 """Whoever has made so many has two left: one to see what one part takes, and one for what is chosen."""
 
@@ -65,12 +67,16 @@ class PooledSearch:
     """By part, what the batch in all its parts raised memory by."""
     _seen: list[Probe] = field(default_factory=lambda: [Probe(1, 0)])
     """By rows, what was taken beyond what one sample takes: that comes in the same pieces every time."""
-    _most_taken_bytes: int = 0
+    _looked: bool = False
+    """Whether the whole batch was judged by a look at one part of it."""
+    _last: tuple[int, Taken] = field(init=False)
+    """The rows that were tried last, and what they took."""
     _held_bytes: int = field(init=False)
     _highest_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
         self._held_bytes, self._highest_bytes = self.start.left_bytes, self.start.rise_bytes
+        self._last = (1, self.start)
 
     def run(self) -> Peaks:
         """Return the model of the peak, from at most four sizes unless one fails."""
@@ -84,14 +90,16 @@ class PooledSearch:
                 self._climb()
                 continue
             part = self._cautious(wanted)
-            if number == 0 and part == wanted < self.batch_size and self._whole_may_fit(part):
+            # nothing lies between a half and the whole
+            final = part < self.batch_size and part in {wanted, self._half}
+            if number == 0 and final and self._whole_may_fit(part):
                 rise = self._tried(self.batch_size)
                 if rise is not None and rise <= self.free_bytes:
                     return self._through(self.batch_size, rise)
             rise = self.verified[part] if part in self.verified else self._tried(part)
             if rise is None:
                 ceiling = part * 2 // 3
-            elif part == wanted or number + 1 >= _MOST_LARGE:
+            elif part == wanted or number + 1 >= _MOST_LARGE - self._looked:
                 return self._through(part, rise)
         return self._failing_beyond(ceiling)
 
@@ -112,7 +120,7 @@ class PooledSearch:
         """Try the largest sizes that leave next to nothing behind."""
         # sums that grow with the batch would hide what a sample takes
         kind = Split.ONE if self.sums_bytes else Split.SEVERAL
-        rows: int | None = min(_TRIED_BEFORE, self._half)
+        rows: int | None = largest_part(self.batch_size, min(_TRIED_BEFORE, self._half))
         most = 1 if self.sums_bytes else MOST_ASCENDING
         while rows is not None and len(self._seen) <= 1 + most:
             if self._taken(rows, kind) is None:
@@ -121,14 +129,15 @@ class PooledSearch:
 
     def _climb(self) -> None:
         """Look at more in one part: one of several that are as large would take all the sums."""
-        self._taken(_FAR * self._seen[-1].samples, Split.ONE)
+        self._taken(largest_part(self.batch_size, _FAR * self._seen[-1].samples), Split.ONE)
 
     def _next(self) -> int | None:
         before, last = self._seen[-2:]
         if last.samples <= before.samples:
             return None
         most = min(self._half, last.samples * GROWTH_FACTOR)
-        rows = self._line().largest_under(self.free_bytes // _SMALL_SHARE, ceiling=most)
+        small = self._line().largest_under(self.free_bytes // _SMALL_SHARE, ceiling=most)
+        rows = largest_part(self.batch_size, max(1, small))
         return rows if rows >= min(self._half, _WORTH_A_TRIAL * last.samples) > last.samples else None
 
     def _line(self) -> PeakModel:
@@ -152,13 +161,13 @@ class PooledSearch:
         if rows == 1 or wanted <= _STEP * rows or self.sums_bytes:
             return wanted
         step = self._largest(_STEP * rows, self._line())
-        steepest_bytes = self._most_taken_bytes / rows
+        steepest_bytes = self._last[1].of_tensors_bytes / rows
         surely = int((self._within_bytes - self._held_bytes) / max(1.0, steepest_bytes))
         return max(step or 1, self._largest(min(wanted, max(1, surely)), self._line()) or 1)
 
     def _largest(self, ceiling: int, line: PeakModel) -> int | None:
         for parts in range(-(-self.batch_size // max(1, ceiling)), self.batch_size + 1):
-            part = part_sizes(self.batch_size, -(-self.batch_size // parts))[0]
+            part = largest_part(self.batch_size, -(-self.batch_size // parts))
             if part <= ceiling and self._fits(part, line):
                 return part
         return None
@@ -174,8 +183,8 @@ class PooledSearch:
     def _whole_may_fit(self, part: int) -> bool:
         """Return whether the batch in one part may fit, though the line for several says that it does not.
 
-        An LSTM takes hardly more whole than in two parts, and is a third faster. So the part that was chosen
-        is looked at without sums and a second one behind it, and if need be one that is half as large again.
+        An LSTM takes hardly more whole than in two parts, and is a third faster. So a part of it is looked at
+        without sums and a second one behind it.
         """
         at_best_bytes = self._held_bytes + _AT_BEST * self._line().predicted_peak_bytes(self.batch_size)
         if self.sums_bytes or part * _NEAR < self.batch_size or at_best_bytes > self._within_bytes:
@@ -184,11 +193,10 @@ class PooledSearch:
             # one sample is known already, and a line takes two
             return False
         seen = [(1, self.whole_start)]
-        larger = [part * 3 // 2] if self._probes < _PROBES_BEFORE else []
-        for rows in (part, *larger):
-            if rows >= self.batch_size or (rows > part and not self._fits_by(seen, rows)):
+        for rows in self._looks(part):
+            if rows >= self.batch_size or (len(seen) > 1 and not self._fits_by(seen, rows)):
                 break
-            taken = self.trial(rows, Split.ONE)
+            taken, self._looked = self.trial(rows, Split.ONE), True
             if taken is None:
                 return False
             self._note(taken)
@@ -196,6 +204,22 @@ class PooledSearch:
             if self._fits_by(seen, self.batch_size):
                 return True
         return False
+
+    def _looks(self, part: int) -> list[int]:
+        """Return what to look at in one part: what was chosen, and if need be half as much again.
+
+        Where nearly all goes back to the C library, a larger look leaves nothing behind either, and says
+        more: an LSTM's tensors change over to the pool where they are larger, and take less there.
+        """
+        most = int(self.batch_size * _TELLING)
+        if most > part and self._goes_back() and self._fits_by([(1, self.start), self._last], most):
+            return [most]
+        return [part, part * 3 // 2] if self._probes < _PROBES_BEFORE else [part]
+
+    def _goes_back(self) -> bool:
+        """Return whether the largest size that was tried took most of what it took from the C library."""
+        rows, taken = self._last
+        return rows > 1 and taken.given_back_bytes > taken.used_bytes
 
     def _fits_by(self, seen: Sequence[tuple[int, Taken]], rows: int) -> bool:
         """Return whether one part of so many rows fits by what two smaller ones took.
@@ -223,7 +247,7 @@ class PooledSearch:
         if taken is not None:
             start = self.whole_start if kind is Split.ONE else self.start
             self._seen.append(Probe(rows, max(0, taken.of_tensors_bytes - start.of_tensors_bytes)))
-            self._most_taken_bytes = taken.of_tensors_bytes
+            self._last = (rows, taken)
             self._note(taken)
         return taken
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from anybatch.memory import PeakModel, Peaks, Probe, fitted
-from anybatch.train.split import part_sizes
+from anybatch.train.split import largest_part
 
 FIRST_ROWS = 8
 """A first look at next to nothing says what must not be tried; it is not counted as a probe."""
@@ -86,7 +86,7 @@ class Search:
 
     def _first_look(self) -> int | None:
         """Look at a few samples, and return the first size worth a probe."""
-        rows = min(FIRST_ROWS, self._half)
+        rows = largest_part(self.batch_size, min(FIRST_ROWS, self._half))
         rise = self._rise(rows, Split.SEVERAL)
         if rise is None:
             return None
@@ -158,7 +158,8 @@ class Search:
         """
         if kind is Split.ONE or not self.small or len(self.probes) > MOST_ASCENDING:
             return part
-        return max(self._seen(kind) + 1, self._doubted(ceiling=part))
+        sure = largest_part(self.batch_size, max(self._seen(kind) + 1, self._doubted(ceiling=part)))
+        return sure if sure > self._seen(kind) else part
 
     def _doubted(self, *, ceiling: int) -> int:
         """Return the largest size that fits even if the slope is as steep as it may be."""
@@ -228,7 +229,8 @@ class Search:
         ascended = len(self._of(Split.SEVERAL)) == MOST_ASCENDING
         if rows >= self._half or ascended or rows <= before.samples:
             return None
-        fitting = self._doubted(ceiling=min(self._half, rows * GROWTH_FACTOR))
+        doubted = self._doubted(ceiling=min(self._half, rows * GROWTH_FACTOR))
+        fitting = largest_part(self.batch_size, max(1, doubted))
         known = risen >= NOISE_BYTES and fitting < 2 * rows
         return fitting if fitting > rows and not known else None
 
@@ -267,4 +269,4 @@ def chosen(peaks: Peaks, batch_size: int, free_bytes: int) -> int | None:
     (100, 50, None)
     """
     part = peaks.part_under(int(free_bytes * (1 - MARGIN)), batch_size)
-    return part_sizes(batch_size, part)[0] if part else None
+    return largest_part(batch_size, part) if part else None

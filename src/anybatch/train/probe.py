@@ -35,6 +35,9 @@ TIMED = 2
 """The first one behind those of another size finds less of what it needs at hand."""
 SEVERAL = 2
 """Parts of a probe in several parts: the second one finds the sums of the first."""
+_PIECES = 8
+"""A batch comes in even parts, and none of those has more than half of its rows and fewer than all: so many
+rows are put together out of eighths."""
 
 
 class RanOut(Exception):
@@ -159,7 +162,7 @@ class Prober:
 
     def _update(self, rows: int, wanted: int) -> float:
         """Make one update, and return how long it took once its first part was there."""
-        batches = self._source.open(0, rows)
+        batches = self._source.open(0, self._asked(rows))
         expected = min(rows * wanted, self._source.batch_size or rows)
         try:
             parts = self._ready(batches, rows, wanted)
@@ -170,6 +173,11 @@ class Prober:
             close = getattr(batches, "close", None)
             if close is not None:
                 close()
+
+    def _asked(self, rows: int) -> int:
+        """Return in what parts batches have to come so that some of them are that many rows."""
+        whole = self._source.batch_size or rows
+        return -(-whole // _PIECES) if rows < whole < 2 * rows else rows
 
     def _ready(self, batches: Batches, rows: int, wanted: int) -> Iterator[Part]:
         """Return the parts of a batch; the first one is made, as in training it would have been ahead."""
@@ -182,8 +190,21 @@ class Prober:
 
     def _some(self, batch: Iterator[Part], rows: int, wanted: int) -> Iterator[Part]:
         """Yield so many parts, cut to so many rows where a batch comes whole; the last one is marked."""
+        if self._asked(rows) < rows:
+            batch = self._together(batch, rows)
         for number, (part, last) in enumerate(islice(batch, wanted), 1):
             yield self._cut(part, rows * wanted), last or number == wanted
+
+    def _together(self, batch: Iterator[Part], rows: int) -> Iterator[Part]:
+        """Yield so many rows of a batch as its only part."""
+        backend, pieces, there = self._session.backend, list[Any](), 0
+        for piece, _ in batch:
+            pieces.append(piece)
+            there += backend.row_count(piece)
+            if there >= rows:
+                break
+        if pieces:
+            yield backend.joined(pieces), True
 
     def _cut(self, columns: Any, rows: int) -> Any:
         backend = self._session.backend

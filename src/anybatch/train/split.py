@@ -19,6 +19,15 @@ def part_sizes(rows: int, most: int) -> list[int]:
     return [small + 1] * larger + [small] * (count - larger)
 
 
+def largest_part(rows: int, most: int) -> int:
+    """Return how many rows the largest part has if none has more than `most`.
+
+    >>> largest_part(1024, 768), largest_part(1024, 160)
+    (512, 147)
+    """
+    return -(-rows // -(-rows // most))
+
+
 def ladder(rows: int) -> list[int]:
     """Return the part sizes worth trying for a batch, ascending: the largest of 1, 2, 3, 4, 6, 8 … parts.
 

@@ -13,7 +13,7 @@ from anybatch.train.events import Event, noted
 from anybatch.train.exhaustion import in_one_line, is_exhaustion
 from anybatch.train.inputs import Part
 from anybatch.train.refusals import OneSampleDoesNotFit, UpdateCutShort
-from anybatch.train.split import ladder, larger, part_sizes, smaller
+from anybatch.train.split import ladder, larger, largest_part, smaller
 from anybatch.units import size as in_words
 
 QUIET_STEPS = 64
@@ -48,7 +48,7 @@ class PartSize:
 
     def next_of(self, rows: int) -> int:
         """Return how many of the remaining rows come next."""
-        return rows if self.now is None else part_sizes(rows, self.now)[0]
+        return rows if self.now is None else largest_part(rows, self.now)
 
     def shrink(self, failed: int, phase: str, reason: str) -> None:
         """Note that memory ran out with a part of so many rows."""

@@ -50,6 +50,8 @@ def joined(outputs: list[Any]) -> Any:
 
 
 def _joined(leaves: tuple[Any, ...]) -> Any:
+    if leaves[0] is None:
+        return None
     if isinstance(leaves[0], tf.SparseTensor):
         return tf.sparse.concat(0, list(leaves)) if len(leaves) > 1 else leaves[0]
     if isinstance(leaves[0], tf.RaggedTensor) or _differ(leaves):

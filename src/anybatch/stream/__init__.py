@@ -2,6 +2,7 @@
 
 from anybatch.stream.arrays import from_arrays
 from anybatch.stream.read import read
-from anybatch.stream.stream import Stream, concat, identity_of, mix
+from anybatch.stream.sources import concat, mix
+from anybatch.stream.stream import Stream, identity_of
 
 __all__ = ["Stream", "concat", "from_arrays", "identity_of", "mix", "read"]

@@ -1,10 +1,10 @@
 //! One section of a round: the records wanted of it, read in the order in which they lie, past the page cache.
 
-use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 
-use crate::files::{self, BLOCK_BYTES, Block, Files};
+use crate::files::{self, BLOCK_BYTES, Block, Files, PastCache};
 use crate::index::Extent;
 use crate::source::Numbering;
 
@@ -28,54 +28,85 @@ struct Lying {
     extent: Extent,
 }
 
-/// Sweeps over the files again and again, with one block that reads go to.
+/// Records that come by one read, which begins at `start`, and what they are in.
+struct Stretch {
+    shard: usize,
+    start: u64,
+    end: u64,
+    records: Vec<Lying>,
+}
+
+/// Sweeps over the files again and again, with a few blocks that reads go to.
 pub(super) struct Broom {
     files: Arc<Files>,
     numbering: Arc<Numbering>,
-    block: Block,
+    blocks: Vec<Block>,
 }
 
 impl Broom {
+    /// While one copies what it read, others read: an exact shuffle of 1.8 GB that took 12 s with one reader takes
+    /// 10 s.
+    const READERS: usize = 3;
+
     pub fn new(files: Arc<Files>, numbering: Arc<Numbering>) -> Self {
-        Broom { files, numbering, block: files::block(READ_BYTES) }
+        let blocks = (0..Self::READERS).map(|_| files::block(READ_BYTES)).collect();
+        Broom { files, numbering, blocks }
     }
 
-    /// Read records that are due, in order of their numbers, and deliver those that came whole. `false` if it was
-    /// told to end before.
-    pub fn sweep(
+    /// Read records that are due, in order of their numbers, and deliver those that came whole, unless it is told
+    /// to end before. Something else is done meanwhile.
+    pub fn sweep<T>(
         &mut self,
         due: &[Due],
-        ended: impl Fn() -> bool,
-        mut deliver: impl FnMut(Due, &[u8]),
-    ) -> bool {
-        let numbering = Arc::clone(&self.numbering);
-        let mut rest = due.iter().filter_map(|due| lying(*due, &numbering)).peekable();
-        let mut stretch = Vec::new();
-        let mut file: Option<(usize, File)> = None;
-        while let Some(first) = rest.next() {
-            if ended() {
-                return false;
-            }
-            let (shard, start) = (first.shard, first.extent.offset / BLOCK_BYTES as u64 * BLOCK_BYTES as u64);
-            let mut end = first.extent.end;
-            stretch.clear();
-            stretch.push(first);
-            while let Some(one) = rest.next_if(|one| one.shard == shard && adjoins(one.extent, start, end)) {
-                end = one.extent.end.max(end);
-                stretch.push(one);
-            }
-            if file.as_ref().is_none_or(|(opened, _)| *opened != shard) {
-                file = self.files.past_cache(shard).ok().map(|file| (shard, file));
-            }
-            let read = file.as_ref().and_then(|(_, file)| filled(file, start, end, &mut self.block));
-            for one in &stretch {
-                if let Some(frame) = read.and_then(|read| frame_of(one.extent, start, read)) {
-                    deliver(one.due, frame);
+        ended: impl Fn() -> bool + Sync,
+        deliver: impl FnMut(Due, &[u8]) + Send,
+        meanwhile: impl FnOnce() -> T,
+    ) -> T {
+        let (files, numbering) = (&self.files, &self.numbering);
+        let stretches = Mutex::new(stretches(due, numbering));
+        let next = || stretches.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let deliver = Mutex::new(deliver);
+        let read = |block: &mut Block| {
+            let mut opened = PastCache::default();
+            while !ended()
+                && let Some(stretch) = next()
+            {
+                let Some(read) = filled(&stretch, files, &mut opened, block) else { continue };
+                let mut deliver = deliver.lock().unwrap_or_else(PoisonError::into_inner);
+                for one in &stretch.records {
+                    if let Some(frame) = frame_of(one.extent, stretch.start, read) {
+                        deliver(one.due, frame);
+                    }
                 }
             }
-        }
-        true
+        };
+        let Some((own, others)) = self.blocks.split_first_mut() else { return meanwhile() };
+        thread::scope(|scope| {
+            for block in others {
+                let thread = thread::Builder::new().name("anybatch-read".into());
+                // where there are no more threads, those that are there do it all
+                let _ = thread.spawn_scoped(scope, || read(block));
+            }
+            let made = meanwhile();
+            read(own);
+            made
+        })
     }
+}
+
+/// The reads that bring all records that are due.
+fn stretches(due: &[Due], numbering: &Numbering) -> impl Iterator<Item = Stretch> {
+    let mut rest = due.iter().filter_map(|due| lying(*due, numbering)).peekable();
+    std::iter::from_fn(move || {
+        let first = rest.next()?;
+        let (shard, start) = (first.shard, first.extent.offset / BLOCK_BYTES as u64 * BLOCK_BYTES as u64);
+        let (mut end, mut records) = (first.extent.end, vec![first]);
+        while let Some(one) = rest.next_if(|one| one.shard == shard && adjoins(one.extent, start, end)) {
+            end = one.extent.end.max(end);
+            records.push(one);
+        }
+        Some(Stretch { shard, start, end, records })
+    })
 }
 
 fn lying(due: Due, numbering: &Numbering) -> Option<Lying> {
@@ -88,10 +119,16 @@ fn adjoins(extent: Extent, start: u64, end: u64) -> bool {
     extent.offset <= end.saturating_add(GAP_BYTES) && extent.end.max(end) - start <= READ_BYTES as u64
 }
 
-/// What a file has from `start` to `end`, or as much of that as one read takes.
-fn filled<'a>(file: &File, start: u64, end: u64, block: &'a mut Block) -> Option<&'a [u8]> {
-    let bytes = usize::try_from(end - start).ok()?.next_multiple_of(BLOCK_BYTES).min(READ_BYTES);
-    let read = file.read_at(&mut block[..bytes], start).ok()?;
+/// What a file has of a stretch, or as much of that as one read takes.
+fn filled<'a>(
+    stretch: &Stretch,
+    files: &Files,
+    opened: &mut PastCache,
+    block: &'a mut Block,
+) -> Option<&'a [u8]> {
+    let bytes = usize::try_from(stretch.end - stretch.start).ok()?;
+    let bytes = bytes.next_multiple_of(BLOCK_BYTES).min(READ_BYTES);
+    let read = opened.get(files, stretch.shard).ok()?.read_at(&mut block[..bytes], stretch.start).ok()?;
     Some(&block[..read])
 }
 

@@ -129,23 +129,24 @@ struct Rounds {
 
 impl Rounds {
     fn go(&mut self) {
+        let mut joining = self.joining.next_group(&self.sections, &self.ready);
         for section in (0..self.sections.count()).cycle() {
             // an error comes again where its job is wanted
-            let Ok(group) = self.joining.next_group(&self.sections, &self.ready) else { return };
+            let Ok(group) = joining else { return };
             self.groups.extend(group);
-            let is_over = self.groups.is_empty() && self.joining.all_in || self.ready.is_ended();
-            if is_over || !self.sweep(section) {
+            if self.groups.is_empty() && self.joining.all_in || self.ready.is_ended() {
                 return;
             }
+            joining = self.sweep(section);
             let complete = self.groups.iter().take_while(|group| group.is_complete()).count();
             self.groups.drain(..complete).for_each(|group| self.ready.put(group));
         }
     }
 
-    /// Read what the groups want of a section, as far as there is room; `false` if it was told to end before.
-    fn sweep(&mut self, section: usize) -> bool {
-        let Rounds { broom, groups, ready, .. } = self;
-        let due = due(groups, section, self.sections.first(section));
+    /// Read what the groups want of a section, as far as there is room, and meanwhile find out who joins next.
+    fn sweep(&mut self, section: usize) -> Result<Option<Group>> {
+        let Rounds { broom, sections, joining, groups, ready } = self;
+        let due = due(groups, section, sections.first(section));
         let mut room = ready.room_for(groups.iter().map(|group| group.wanted(section).1).sum());
         let deliver = |one: Due, frame: &[u8]| {
             if frame.len() <= room {
@@ -153,10 +154,12 @@ impl Rounds {
                 groups[one.group as usize].keep(one.row, frame);
             }
         };
-        let is_through = broom.sweep(&due, || ready.is_ended(), deliver);
+        let next = broom.sweep(&due, || ready.is_ended(), deliver, || joining.next_group(sections, ready));
+        if !ready.is_ended() {
+            groups.iter_mut().for_each(|group| group.pass(section));
+        }
         ready.give_back(room);
-        groups.iter_mut().for_each(|group| group.pass(section));
-        is_through
+        next
     }
 }
 

@@ -179,9 +179,9 @@ fn a_sweep_that_is_told_to_end_says_so() {
     let due: Vec<_> = (0..90).map(|row| Due { number: 60 * u64::from(row), group: 0, row }).collect();
     let mut broom = Broom::new(Arc::clone(&files), numbering);
     let mut brought = 0;
-    assert!(!broom.sweep(&due, || true, |_, _| brought += 1));
+    broom.sweep(&due, || true, |_, _| brought += 1, || ());
     assert_eq!(brought, 0);
-    assert!(broom.sweep(&due, || false, |_, _| brought += 1));
+    assert_eq!(broom.sweep(&due, || false, |_, _| brought += 1, || 7), 7);
     assert_eq!(brought, due.len());
     let mut some: Vec<_> = jobs(order).into_iter().take(3).map(|job| (0, job)).collect();
     let pool = Pool::new(0);

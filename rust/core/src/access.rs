@@ -55,7 +55,7 @@ impl Pass<'_> {
                 Access { swept: self.shares(), ..plain }
             }
             (Jumps::Anywhere, Some(cached)) => {
-                match self.shares().filter(|shares| shares.apart && self.comes_past_cache()) {
+                match self.shares().filter(|shares| shares.is_apart() && self.comes_past_cache()) {
                     Some(shares) => Access { swept: Some(shares), ..plain },
                     None => Access { warmed: self.will_stay_in(cached), ..plain },
                 }
@@ -152,12 +152,12 @@ mod tests {
     fn large_records_are_read_past_the_page_cache_where_storage_is_fast() {
         let large = numbering(150_000);
         let all = pass(&large).access();
-        assert!(all.swept.is_some_and(|shares| shares.apart) && !all.warmed);
+        assert!(all.swept.is_some_and(|shares| shares.is_apart()) && !all.warmed);
         let slow = Pass { is_cold_and_fast: &|| false, ..pass(&large) };
         assert_eq!(slow.access(), Access { warmed: true, ..Access::default() });
         let few = Pass { left: 1000, ..pass(&large) };
         assert_eq!(few.access(), Access::default());
         let beyond = Pass { cached_bytes: Some(1 << 30), is_cold_and_fast: &|| false, ..pass(&large) };
-        assert!(beyond.access().swept.is_some_and(|shares| shares.apart));
+        assert!(beyond.access().swept.is_some_and(|shares| shares.is_apart()));
     }
 }

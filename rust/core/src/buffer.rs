@@ -64,6 +64,12 @@ impl Bytes {
         Bytes { memory: Memory::of(capacity), len: 0, touched: 0, pool: None }
     }
 
+    /// Memory straight from the system, which takes none until it is filled; `None` if there is none to be had.
+    pub fn from_system(capacity: usize) -> Option<Self> {
+        let mapped = MmapMut::map_anon(capacity.max(1)).ok()?;
+        Some(Bytes { memory: Memory::Mapped(mapped), len: 0, touched: 0, pool: None })
+    }
+
     pub fn as_slice(&self) -> &[u8] {
         &self.memory.bytes()[..self.len]
     }

@@ -1,5 +1,7 @@
 //! Many records into one batch: read, check, decode. Neighbours on disk are read together.
 
+use std::fmt;
+use std::mem;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -38,7 +40,7 @@ pub struct Place {
     pub position: u64,
     pub shard: usize,
     pub extent: Extent,
-    /// Where its frame begins in the job's own bytes, for shards that cannot be read by position.
+    /// Where its frame begins in the bytes that came with the job.
     pub held_at: Option<usize>,
 }
 
@@ -47,6 +49,8 @@ pub struct Place {
 pub struct Job {
     pub places: Vec<Place>,
     pub held: Bytes,
+    /// Bytes that other jobs have parts of too, instead of its own.
+    pub lent: Option<Arc<dyn Lent>>,
     /// What is held can be read from the files as well.
     pub is_in_files: bool,
     pub damaged: Vec<Damaged>,
@@ -56,10 +60,20 @@ pub struct Job {
     pub end: u64,
 }
 
+/// Bytes that several jobs hold on to.
+pub trait Lent: fmt::Debug + Send + Sync {
+    fn bytes(&self) -> &[u8];
+}
+
 impl Job {
+    /// The bytes it came with.
+    pub(crate) fn frames(&self) -> &[u8] {
+        self.lent.as_ref().map_or(self.held.as_slice(), |lent| lent.bytes())
+    }
+
     /// Have everything read from the files.
     fn let_go(&mut self) {
-        self.held = Bytes::default();
+        (self.held, self.lent) = (Bytes::default(), None);
         self.places.iter_mut().for_each(|place| place.held_at = None);
     }
 
@@ -139,7 +153,7 @@ pub struct Workspace {
 
 impl Gather {
     /// Fetch and decode the records of one job, in its order.
-    pub fn batch(&self, job: Job, space: &mut Workspace) -> Result<Batch> {
+    pub fn batch(&self, mut job: Job, space: &mut Workspace) -> Result<Batch> {
         space.decoder.keep_within(&self.room);
         let numbers = || self.pool.take(job.places.len().saturating_mul(8));
         let mut batch = Batch {
@@ -147,7 +161,7 @@ impl Gather {
             columns: self.empty_columns(&job),
             numbers: numbers(),
             positions: numbers(),
-            damaged: job.damaged,
+            damaged: mem::take(&mut job.damaged),
             asked: job.places.len(),
             ends_batch: job.ends_batch,
             end: job.end,
@@ -179,7 +193,7 @@ impl Gather {
                 (Some((schema, field)), [place]) if place.held_at.is_none() => {
                     self.add_large(schema, field, place, &mut batch, space)?;
                 }
-                _ => self.add_run(first, run, job.held.as_slice(), &mut batch, space)?,
+                _ => self.add_run(first, run, job.frames(), &mut batch, space)?,
             }
             rest = after;
         }

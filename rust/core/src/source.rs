@@ -95,6 +95,15 @@ impl Ordered {
         Ordered { numbering, order, split, drop_remainder, at: start, parts: VecDeque::new() }
     }
 
+    /// The numbers and sizes of some of the records to come, evenly spread over the order.
+    pub(crate) fn sample(&self, count: u64) -> Vec<(u64, u64)> {
+        let left = self.order.len().saturating_sub(self.at);
+        let every = (left / count.max(1)).max(1) as usize;
+        let numbers = (self.at..self.order.len()).step_by(every).map(|at| self.order.record(at));
+        let sized = |number| Some((number, self.numbering.place(number, 0).ok()?.extent.bytes()));
+        numbers.filter_map(sized).collect()
+    }
+
     fn next_part(&mut self) -> Option<(u64, bool)> {
         if self.parts.is_empty() {
             let size = self.order.len().saturating_sub(self.at).min(self.split.batch);

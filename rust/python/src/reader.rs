@@ -15,7 +15,7 @@ use anybatch_core::index::Fingerprint;
 use anybatch_core::order::Order;
 use anybatch_core::source::{Learnt, Numbering, Ordered, Split, Uncut, Walk, Walked};
 use anybatch_core::storage;
-use anybatch_core::sweep::Swept;
+use anybatch_core::sweep::swept;
 use anybatch_core::warm::Warmer;
 use anybatch_core::{Error, Result};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -306,7 +306,7 @@ fn jumps(operations: &[Operation]) -> Jumps {
 
 fn swept_up(ordered: Ordered, access: Access, files: &Arc<Files>) -> Box<dyn Source> {
     match access.swept {
-        Some(shares) => Box::new(Swept::new(ordered, Arc::clone(files), shares)),
+        Some(shares) => swept(ordered, Arc::clone(files), shares),
         None => Box::new(ordered),
     }
 }

@@ -97,7 +97,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Whether more bytes of the same number follow, for each of eight bytes.
-pub(crate) const CONTINUED: u64 = 0x8080_8080_8080_8080;
+const CONTINUED: u64 = 0x8080_8080_8080_8080;
 
 /// Call `visit` for every number of a packed list.
 ///
@@ -141,8 +141,7 @@ pub fn packed_count(list: &[u8]) -> usize {
 }
 
 /// Eight groups of seven bits as one number.
-#[inline]
-pub(crate) fn joined(word: u64) -> u64 {
+fn joined(word: u64) -> u64 {
     let sevens = word & !CONTINUED;
     let pairs = (sevens & 0x007f_007f_007f_007f) | (sevens & 0x7f00_7f00_7f00_7f00) >> 1;
     let fours = (pairs & 0x0000_3fff_0000_3fff) | (pairs & 0x3fff_0000_3fff_0000) >> 2;

@@ -80,22 +80,23 @@ impl Edges {
     }
 
     #[inline(always)]
-    fn count_by<S: Simd>(&self, simd: S, bytes: &[u8], size: usize) -> Option<u64> {
-        let (mut count, mut done) = (0, 0);
+    fn count_by<S: Simd>(&self, simd: S, mut bytes: &[u8], size: usize) -> Option<u64> {
+        let (mut count, mut left) = (0, size);
         // the list begins as if a number ended in front of it
         let mut in_front = 1 << (BEFORE - 1);
-        while done < size {
-            let window = u8x64::from_slice(simd, bytes.get(done..)?.get(..LANES)?);
+        loop {
+            let window = u8x64::from_slice(simd, bytes.first_chunk::<LANES>()?);
             let ends = window.simd_lt(0x80).to_bitmask() | in_front;
-            let fresh = (u64::MAX << BEFORE) & (u64::MAX >> FRESH.saturating_sub(size - done));
+            let fresh = (u64::MAX << BEFORE) & (u64::MAX >> FRESH.saturating_sub(left));
             if self.outside(window, ends) & fresh != 0 {
                 return None;
             }
             count += u64::from((ends & fresh).count_ones());
-            in_front = 0;
-            done += FRESH;
+            if left <= FRESH {
+                return Some(count);
+            }
+            (bytes, left, in_front) = (&bytes[FRESH..], left - FRESH, 0);
         }
-        Some(count)
     }
 
     /// A bit per lane with which a number ends: whether it may lie outside.

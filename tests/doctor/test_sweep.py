@@ -11,10 +11,11 @@ import anybatch as ab
 from anybatch.cli import app
 from anybatch.doctor.kept import values_of
 from anybatch.doctor.noise import measured_noise, noise_of
+from anybatch.doctor.sweep import Trial
 from anybatch.doctor.sweep.judgement import recommended
 from anybatch.doctor.sweep.memory import told
-from anybatch.doctor.sweep.trials import Trial, batched, repeated
 from anybatch.doctor.sweep.trials import _noise_scale as noise_scale_of
+from anybatch.doctor.sweep.trials import batched, repeated
 
 BUILD = """
 import keras
@@ -87,7 +88,7 @@ def test_noise_is_measured_with_the_weights_that_a_size_ended_with(built, monkey
         return measured_noise(model, batch)
 
     # by its module: the package's name is the function's too
-    monkeypatch.setattr(sys.modules[Trial.__module__], "measured_noise", watched)
+    monkeypatch.setattr(sys.modules[noise_scale_of.__module__], "measured_noise", watched)
     few, many = ab.sweep(lambda: built()[0], built()[1], [64, 8], samples=256).trials
     assert updates == [few.updates, many.updates] == [4, 32]
     assert few.noise_scale != many.noise_scale

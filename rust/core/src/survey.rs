@@ -7,6 +7,7 @@ use crate::sizes::Sizes;
 use crate::template::{LARGEST_TEMPLATE, Layout, NOT_PLAIN, Slot, Templates};
 use crate::wire::Parsed;
 
+mod alike;
 mod bounds;
 mod edges;
 mod numbers;
@@ -14,6 +15,7 @@ mod pieces;
 mod seen;
 mod within;
 
+use alike::alike;
 use numbers::{Numbers, numbers_of};
 use seen::Values;
 pub use seen::{Range, Seen};
@@ -107,6 +109,9 @@ impl Named {
         let bytes = &bytes[from..];
         let packed = || Values::of(Kind::Ints, &bytes[..size]).map(Some);
         let Some(seen) = self.seen.ints else { return packed() };
+        if let Some((count, range)) = alike(bytes, size) {
+            return Ok(Some(Values::Ints { count, range: Some(range) }));
+        }
         match numbers_of(bytes, size, seen) {
             Some(Numbers::Within { count }) if self.seen.has_counted(count) => Ok(None),
             Some(Numbers::Within { count }) => Ok(Some(Values::Ints { count, range: None })),

@@ -2,35 +2,24 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from anybatch.doctor.checks import judged
 from anybatch.doctor.findings import Finding, worst
-from anybatch.doctor.measure import (
-    Asked,
-    Facts,
-    NoRecordFiles,
-    Progress,
-    measured,
-    model_facts,
-    rebatched,
-    stream_facts,
-    supervised_from,
-    training_facts,
-)
+from anybatch.doctor.measure import Asked, Facts, Progress, measured, model_facts
 from anybatch.doctor.measure.facts import SAMPLE_BLOCK
-from anybatch.handover import place
-from anybatch.memory import allowance
 from anybatch.records import Each, on_threads
-from anybatch.stream import Stream
-from anybatch.stream.numbers import whole_number
 from anybatch.units import parse_size
 
-Data: TypeAlias = Stream | str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Mapping[str, Any]
+if TYPE_CHECKING:
+    from anybatch.stream import Stream
+
+Data: TypeAlias = "Stream | str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | Mapping[str, Any]"
 """Paths as `ab.read` takes them, a stream over such, or two of those by name: the first is trained on."""
 
 
@@ -123,6 +112,7 @@ class Diagnosis:
     def to_html(self, path: str | os.PathLike[str]) -> None:
         """Write one page that shows everything and needs nothing else, not even a network."""
         from anybatch.doctor.report import page
+        from anybatch.handover import place
 
         # names of files need not be text
         text = page(self).encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace")
@@ -182,8 +172,10 @@ def diagnose(
 
 def _tried(facts: Facts, model: Any, data: Any, asked: Asked) -> Facts:
     """Return the facts with what the model shows, and with what the first batches do to it."""
+    from anybatch.doctor.measure import rebatched, supervised_from, training_facts
+
     facts = replace(facts, model=model_facts(model))
-    stream = data if isinstance(data, Stream) else supervised_from(facts, asked.batch_size)
+    stream = data if _is_stream(data) else supervised_from(facts, asked.batch_size)
     if stream is None:
         return facts
     stream = rebatched(stream, asked.batch_size)
@@ -201,20 +193,36 @@ def _refuse_no_name(label: Any) -> None:
 
 
 def _count(number: int | None, name: str) -> int | None:
-    return None if number is None else whole_number(number, name, 1)
+    if number is None:
+        return None
+    from anybatch.stream.numbers import whole_number
+
+    return whole_number(number, name, 1)
 
 
 def _bytes(memory: str | int | None, model: Any) -> int | None:
     """Return the memory there is: as told, else for a model what machine and container allow."""
     if memory is not None:
         return parse_size(memory)
-    return None if model is None else allowance().limit_bytes
+    if model is None:
+        return None
+    from anybatch.memory import allowance
+
+    return allowance().limit_bytes
+
+
+def _is_stream(data: Any) -> bool:
+    """Whether data is a stream. Whoever made one has imported them, and nobody else waits 60 ms for that."""
+    streams = sys.modules.get("anybatch.stream")
+    return streams is not None and isinstance(data, streams.Stream)
 
 
 def _asked(data: Any, asked: Asked) -> tuple[list[str], Asked]:
     """Return the files that are meant, and what is asked; a stream knows its batch and shuffle itself."""
-    if not isinstance(data, Stream):
+    if not _is_stream(data):
         return _paths(data), asked
+    from anybatch.doctor.measure import stream_facts
+
     told = stream_facts(data)
     return told.files, replace(
         asked,
@@ -227,11 +235,15 @@ def _asked(data: Any, asked: Asked) -> tuple[list[str], Asked]:
 
 
 def _paths(data: Any) -> list[str]:
-    if isinstance(data, Stream):
+    if _is_stream(data):
+        from anybatch.doctor.measure import stream_facts
+
         return stream_facts(data).files
     if isinstance(data, str | os.PathLike):
         return [os.fspath(data)]
     try:
         return [os.fspath(one) for one in data]
     except TypeError:
+        from anybatch.doctor.measure import NoRecordFiles
+
         raise NoRecordFiles(f"a {type(data).__name__}") from None

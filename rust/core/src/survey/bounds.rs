@@ -27,7 +27,8 @@ pub(super) struct Bounds {
 impl Bounds {
     /// Whether all numbers of a range take few bytes.
     pub fn suit(range: Range<i64>) -> bool {
-        most_bytes(range) <= MOST
+        // asked for every record where numbers rise
+        range.low >= 0 && range.high < 1 << (7 * MOST)
     }
 
     /// Bounds of a range that suits.

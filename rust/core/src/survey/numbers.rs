@@ -14,9 +14,9 @@ use super::Range;
 use super::pieces::{Begins, LANES, PIECE, ends, piece_of};
 
 /// So many numbers are decoded at a time.
-const TOGETHER: usize = 4;
+pub(super) const TOGETHER: usize = 4;
 /// The bits of eight bytes that tell whether their number goes on.
-const CONTINUED: u64 = 0x8080_8080_8080_8080;
+pub(super) const CONTINUED: u64 = 0x8080_8080_8080_8080;
 
 /// What some numbers are, beside those seen before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +143,7 @@ fn top_at(piece: &[u8; PIECE], at: usize) -> u64 {
 
 /// Eight groups of seven bits as one number.
 #[inline(always)]
-fn joined<S: Simd>(simd: S, sevens: u64x4<S>) -> u64x4<S> {
+pub(super) fn joined<S: Simd>(simd: S, sevens: u64x4<S>) -> u64x4<S> {
     let pairs = sevens - ((sevens & 0x7f00_7f00_7f00_7f00) >> 1);
     let shifts = i16x16::from_fn(simd, |at| if at % 2 == 0 { 1 } else { 1 << 14 });
     let fours: u64x4<S> = pairs.bitcast::<i16x16<S>>().pairwise_dot_product(shifts).bitcast();

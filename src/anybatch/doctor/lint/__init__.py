@@ -1,12 +1,14 @@
 """Find the known traps in a training script by reading it; nothing of it is run."""
 
 import os
+from typing import TYPE_CHECKING
 
 from anybatch.doctor.findings import Finding, in_order
-from anybatch.doctor.lint.notebooks import is_notebook, read_notebook
-from anybatch.doctor.lint.reading import read_through
-from anybatch.doctor.lint.rules import RULES
-from anybatch.doctor.lint.script import NotPython, Script, parse, read_script
+from anybatch.doctor.lint.refusal import NotPython
+
+# What reads scripts is imported for the first one: 30 ms that nobody need wait who asks about data.
+if TYPE_CHECKING:
+    from anybatch.doctor.lint.script import Script
 
 __all__ = ["NotPython", "lint", "lint_text"]
 
@@ -22,6 +24,9 @@ def lint(path: str | os.PathLike[str]) -> list[Finding]:
     ...     [(one.line, one.code, one.fix) for one in lint(script.name)][0]
     (1, 'AB602', 'ds = tf.data.TFRecordDataset(files).shuffle(100).batch(8)')
     """
+    from anybatch.doctor.lint.notebooks import is_notebook, read_notebook
+    from anybatch.doctor.lint.script import parse, read_script
+
     if is_notebook(path):
         notebook = read_notebook(path)
         return [notebook.placed(one) for one in _judged(parse(notebook.text, os.fspath(path)))]
@@ -36,10 +41,15 @@ def lint_text(text: str, file: str = "<script>") -> list[Finding]:
     >>> lint_text("ds = tf.data.TFRecordDataset(files).batch(8).shuffle(100)")[0].fix
     'ds = tf.data.TFRecordDataset(files).shuffle(100).batch(8)'
     """
+    from anybatch.doctor.lint.script import parse
+
     return _judged(parse(text, file))
 
 
-def _judged(script: Script) -> list[Finding]:
+def _judged(script: "Script") -> list[Finding]:
+    from anybatch.doctor.lint.reading import read_through
+    from anybatch.doctor.lint.rules import RULES
+
     try:
         reading = read_through(script)
         return in_order(finding for rule in RULES for finding in rule(reading))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from anybatch.doctor.findings import Finding
-from anybatch.doctor.lint.script import NotPython
+from anybatch.doctor.lint.refusal import NotPython
 
 # of the others the rest of the cell is Python still
 _OTHER_LANGUAGES = ("bash", "cmd", "html", "javascript", "js", "latex", "markdown", "perl", "ruby", "script")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
-from anybatch.errors import AnybatchError
+from anybatch.doctor.lint.refusal import NotPython
 
 Made = TypeVar("Made")
 
@@ -23,20 +23,6 @@ _NO_TOKENS = {
 }
 # excerpts often leave their imports out
 _USUAL = {"tf": "tensorflow", "np": "numpy", "keras": "keras", "ab": "anybatch"}
-
-
-class NotPython(AnybatchError, ValueError):
-    """A file that is no Python."""
-
-    def __init__(self, file: str, line: int, why: str) -> None:
-        super().__init__(file, line, why)
-        self.file = file
-        self.line = line
-        self.why = why
-
-    def __str__(self) -> str:
-        where = f" at line {self.line:,}" if self.line else ""
-        return f"`{self.file}` cannot be read as Python{where}: {self.why}; lint takes a script that runs"
 
 
 Place = tuple[int, int]

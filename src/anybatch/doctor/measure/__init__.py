@@ -1,7 +1,12 @@
-"""Measure a data set: files, records, values, labels. What is decided from that is decided elsewhere."""
+"""Measure a data set: files, records, values, labels. What is decided from that is decided elsewhere.
+
+What looks at streams is imported when it is first asked for: files need none of it, and it takes 60 ms.
+"""
 
 import shlex
 from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from anybatch.doctor.measure.facts import (
     Asked,
@@ -16,10 +21,20 @@ from anybatch.doctor.measure.files import reads_everything, refuse_missing, shar
 from anybatch.doctor.measure.labels import NoSuchLabel, checked_label, guessed_label
 from anybatch.doctor.measure.models import model_facts
 from anybatch.doctor.measure.sample import sample_of
-from anybatch.doctor.measure.streams import NoRecordFiles, rebatched, stream_facts
-from anybatch.doctor.measure.supervised import supervised_from
-from anybatch.doctor.measure.training import training_facts
 from anybatch.records import Each, find_files, joined_sizes, on_threads
+
+if TYPE_CHECKING:
+    from anybatch.doctor.measure.streams import NoRecordFiles, rebatched, stream_facts
+    from anybatch.doctor.measure.supervised import supervised_from
+    from anybatch.doctor.measure.training import training_facts
+
+_HOMES = {
+    "NoRecordFiles": "streams",
+    "rebatched": "streams",
+    "stream_facts": "streams",
+    "supervised_from": "supervised",
+    "training_facts": "training",
+}
 
 __all__ = [
     "Asked",
@@ -39,6 +54,12 @@ __all__ = [
     "supervised_from",
     "training_facts",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
 
 
 def measured(

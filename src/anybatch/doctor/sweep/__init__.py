@@ -8,10 +8,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from anybatch.doctor.sweep.found import MemoryTrial, Trial
 from anybatch.doctor.sweep.judgement import recommended
-from anybatch.doctor.sweep.memory import MemoryTrial, memory_trials
-from anybatch.doctor.sweep.trials import Trial, trials
-from anybatch.stream.numbers import whole_number
 from anybatch.units import size
 
 __all__ = ["MemoryTrial", "Sweep", "Trial", "sweep"]
@@ -127,6 +125,10 @@ def sweep(
     >>> [trial.batch_size for trial in found.trials], [trial.updates for trial in found.trials]
     ([8, 32], [8, 2])
     """
+    from anybatch.doctor.sweep.memory import memory_trials
+    from anybatch.doctor.sweep.trials import trials
+    from anybatch.stream.numbers import whole_number
+
     _refuse_a_finished_model(build_model)
     sizes = _sizes(batch_sizes, "batch_sizes")
     if not sizes:
@@ -151,6 +153,8 @@ def _refuse_a_finished_model(build_model: Any) -> None:
 
 
 def _sizes(given: Any, name: str) -> list[int]:
+    from anybatch.stream.numbers import whole_number
+
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise ValueError(f"{name} is {given!r}; give a list of sizes, such as [32, 128]")
     return [whole_number(one, f"a size of {name}", 1) for one in given]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from math import isfinite
 
-from anybatch.doctor.sweep.trials import Trial
+from anybatch.doctor.sweep.found import Trial
 
 _ALIKE = 1.1
 

@@ -1,9 +1,9 @@
 """Peak memory against the size of the data: everything in arrays, tf.data with a shuffle buffer, anybatch."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from anybatch.doctor.sweep.found import MemoryTrial
 from anybatch.doctor.sweep.trials import as_stream, repeated
 from anybatch.memory import PeakWatch, give_back_freed
 from anybatch.stream import Stream
@@ -11,16 +11,6 @@ from anybatch.stream.structure import joined
 
 _BUFFER = 10_000
 """The shuffle buffer that tutorials take."""
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryTrial:
-    """What one way to feed a model took for so many samples."""
-
-    way: str
-    samples: int
-    peak_bytes: int
-    """What one epoch took above what the process held before, data included."""
 
 
 def memory_trials(

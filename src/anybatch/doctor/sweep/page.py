@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from anybatch.doctor.report import rendered
 from anybatch.doctor.report.plots import Plot, axis
+from anybatch.doctor.sweep.found import MemoryTrial, Trial
 from anybatch.doctor.sweep.judgement import judged_loss
-from anybatch.doctor.sweep.memory import MemoryTrial, told
-from anybatch.doctor.sweep.trials import Trial
+from anybatch.doctor.sweep.memory import told
 
 if TYPE_CHECKING:
     from anybatch.doctor.sweep import Sweep

@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from anybatch.doctor.kept import kept, put_back, values_of
 from anybatch.doctor.noise import measured_noise
+from anybatch.doctor.sweep.found import Trial
 from anybatch.memory import PeakWatch, give_back_freed
 from anybatch.stream import Stream, from_arrays
 from anybatch.stream.batch import Batch
@@ -17,22 +18,6 @@ from anybatch.stream.stage import Operation, Stage
 
 _PROBE = 2048
 _TIMED_STEPS = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """What one batch size did."""
-
-    batch_size: int
-    updates: int
-    samples_per_second: float
-    peak_bytes: int
-    """What training took above what the process held before."""
-    loss: float
-    """On the same records of the training data, after the same number of samples."""
-    validation_loss: float | None
-    noise_scale: float | None
-    """The batch at which a gradient is half noise, with the weights that training at this size led to."""
 
 
 def trials(

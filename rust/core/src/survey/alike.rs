@@ -23,10 +23,7 @@ pub(super) fn alike(bytes: &[u8], size: usize) -> Option<(u64, Range<i64>)> {
 fn alike_on(level: Level, bytes: &[u8], size: usize) -> Option<(u64, Range<i64>)> {
     let first = u64::from_le_bytes(*bytes.first_chunk()?);
     let length = (!first & CONTINUED).trailing_zeros() as usize / 8 + 1;
-    if !size.is_multiple_of(length) {
-        return None;
-    }
-    let range = dispatch!(level, simd => match length {
+    dispatch!(level, simd => match length {
         1 => range_by::<1, _>(simd, bytes, size),
         2 => range_by::<2, _>(simd, bytes, size),
         3 => range_by::<3, _>(simd, bytes, size),
@@ -36,13 +33,15 @@ fn alike_on(level: Level, bytes: &[u8], size: usize) -> Option<(u64, Range<i64>)
         7 => range_by::<7, _>(simd, bytes, size),
         MOST => range_by::<MOST, _>(simd, bytes, size),
         _ => None,
-    })?;
-    Some(((size / length) as u64, range))
+    })
 }
 
-/// The smallest and the largest number, if one ends with every byte that is a multiple of `LENGTH`, and with no other.
+/// How many numbers there are, the smallest and the largest, if one ends with every `LENGTH`th byte and no other.
 #[inline(always)]
-fn range_by<const LENGTH: usize, S: Simd>(simd: S, bytes: &[u8], size: usize) -> Option<Range<i64>> {
+fn range_by<const LENGTH: usize, S: Simd>(simd: S, bytes: &[u8], size: usize) -> Option<(u64, Range<i64>)> {
+    if !size.is_multiple_of(LENGTH) {
+        return None;
+    }
     let step = TOGETHER * LENGTH;
     let last = size.checked_sub(step)?;
     let mask = u64::MAX >> (64 - 8 * LENGTH);
@@ -62,7 +61,8 @@ fn range_by<const LENGTH: usize, S: Simd>(simd: S, bytes: &[u8], size: usize) ->
     if (((some ^ goes_on) | (all ^ goes_on)) & continued).simd_ne(0).any_true() {
         return None;
     }
-    Some(Range { low: numbers_of(simd, low).reduce_min(), high: numbers_of(simd, high).reduce_max() })
+    let range = Range { low: numbers_of(simd, low).reduce_min(), high: numbers_of(simd, high).reduce_max() };
+    Some(((size / LENGTH) as u64, range))
 }
 
 /// What numbers words have in their groups of seven bits.

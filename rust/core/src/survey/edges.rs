@@ -73,9 +73,9 @@ impl Edges {
 
     #[inline]
     fn count_on(&self, level: Level, bytes: &[u8], from: usize, size: usize) -> Option<u64> {
-        // no list begins with its record, and hardly any ends with what is held; room for others to be copied into cost
-        // each list 1 ns
-        let bytes = bytes.get(from.checked_sub(BEFORE)?..)?;
+        // no list begins with its record, and hardly any ends with what is held: room to copy those into that do cost
+        // all lists 1 ns each
+        let bytes = bytes.get(from.checked_sub(BEFORE + 1)?..)?;
         dispatch!(level, simd => self.count_by(simd, bytes, size))
     }
 
@@ -85,10 +85,12 @@ impl Edges {
         // the list begins as if a number ended in front of it
         let mut in_front = 1 << (BEFORE - 1);
         loop {
-            let window = u8x64::from_slice(simd, bytes.first_chunk::<LANES>()?);
+            let both = bytes.first_chunk::<{ LANES + 1 }>()?;
+            let (window, before) =
+                (u8x64::from_slice(simd, &both[1..]), u8x64::from_slice(simd, &both[..LANES]));
             let ends = window.simd_lt(0x80).to_bitmask() | in_front;
             let fresh = (u64::MAX << BEFORE) & (u64::MAX >> FRESH.saturating_sub(left));
-            if self.outside(window, ends) & fresh != 0 {
+            if self.outside(window, before, ends) & fresh != 0 {
                 return None;
             }
             count += u64::from((ends & fresh).count_ones());
@@ -99,24 +101,24 @@ impl Edges {
         }
     }
 
-    /// A bit per lane with which a number ends: whether it may lie outside.
+    /// A bit per lane with which a number ends: whether it may lie outside. `before` has in each lane the byte in front
+    /// of the window's: loaded, as shifting what comparisons gave would take a mask out of the vector unit for each.
     #[inline(always)]
-    fn outside<S: Simd>(&self, window: u8x64<S>, ends: u64) -> u64 {
-        let groups = window & 0x7f;
+    fn outside<S: Simd>(&self, window: u8x64<S>, before: u8x64<S>, ends: u64) -> u64 {
+        let (groups, second) = (window & 0x7f, before & 0x7f);
         let longer = |bytes: usize| ends & !lately(ends, bytes);
         let ten = longer(LONGEST - 1);
 
-        let highest =
-            groups.simd_eq(self.high[0]).to_bitmask() & groups.simd_ge(self.high[1]).to_bitmask() << 1;
-        let above = groups.simd_gt(self.high[0]).to_bitmask() | highest;
+        let highest = groups.simd_eq(self.high[0]) & second.simd_ge(self.high[1]);
+        let above = (groups.simd_gt(self.high[0]) | highest).to_bitmask();
         let too_long = !(ends << self.high_bytes);
         let too_large = longer(self.high_bytes - 1) & !ten & (above | too_long);
 
         // below zero, the lowest groups have been there for so many bytes, and nothing but ones since
         let since = LONGEST - self.low_groups;
         let not_ones = lately(!window.simd_eq(0xff).to_bitmask(), since - 1);
-        let lowest = groups.simd_eq(self.low[0]).to_bitmask() & groups.simd_lt(self.low[1]).to_bitmask() << 1;
-        let below = (groups.simd_lt(self.low[0]).to_bitmask() | lowest) << since;
+        let lowest = groups.simd_eq(self.low[0]) & second.simd_lt(self.low[1]);
+        let below = (groups.simd_lt(self.low[0]) | lowest).to_bitmask() << since;
         let no_sign = !window.simd_eq(SIGN).to_bitmask();
         let endless = !(ends << LONGEST);
         too_large | ten & (not_ones | below | no_sign | endless)
@@ -220,7 +222,7 @@ mod tests {
                 if most == 0 { 0 } else { number >> (64 - most) }
             }).collect();
             let list = packed(&numbers);
-            prop_assert_eq!(counts(within, &[0xff; BEFORE], &list, &[0xff; LANES]), [Some(numbers.len() as u64); 2]);
+            prop_assert_eq!(counts(within, &[0xff; BEFORE + 1], &list, &[0xff; LANES]), [Some(numbers.len() as u64); 2]);
         }
     }
 
@@ -238,7 +240,7 @@ mod tests {
                 let within = Range { low, high };
                 let list = packed(&[number; 20]);
                 assert_eq!(
-                    counts(within, &[0xff; BEFORE], &list, &[0xff; LANES]),
+                    counts(within, &[0xff; BEFORE + 1], &list, &[0xff; LANES]),
                     [within.holds(number).then_some(20); 2]
                 );
             }

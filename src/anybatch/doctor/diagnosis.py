@@ -212,7 +212,7 @@ def _bytes(memory: str | int | None, model: Any) -> int | None:
 
 
 def _is_stream(data: Any) -> bool:
-    """Whether data is a stream. Whoever made one has imported them, and nobody else waits 60 ms for that."""
+    """Whether data is a stream. Whoever made one has imported them, and nobody else waits for that."""
     streams = sys.modules.get("anybatch.stream")
     return streams is not None and isinstance(data, streams.Stream)
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from anybatch.doctor.findings import Finding, in_order
 from anybatch.doctor.lint.refusal import NotPython
 
-# What reads scripts is imported for the first one: 30 ms that nobody need wait who asks about data.
+# What reads scripts is imported for the first one: an eighth of what the doctor took to import, 58 of 442 ms,
+# that nobody need wait who asks about data.
 if TYPE_CHECKING:
     from anybatch.doctor.lint.script import Script
 

@@ -1,6 +1,7 @@
 """Measure a data set: files, records, values, labels. What is decided from that is decided elsewhere.
 
-What looks at streams is imported when it is first asked for: files need none of it, and it takes 60 ms.
+What looks at streams is imported when it is first asked for: files need none of it, and it was a fifth of
+what the doctor took to import, 86 of 442 ms.
 """
 
 import shlex

@@ -149,6 +149,15 @@ def test_a_part_of_one_sample_tells_nothing_about_the_whole_batch():
     assert not PooledSearch(pool.trial, 4, pool.free, **pool.started())._whole_may_fit(1)
 
 
+@pytest.mark.parametrize("parts", [2, 3, 4])
+def test_a_larger_look_has_rows_that_can_be_had(parts):
+    pool = Pool(per_sample=MB, sums=0, free=5000 * MB)
+    part = largest_part(1024, -(-1024 // parts))
+    looks = PooledSearch(pool.trial, 1024, pool.free, **pool.started())._looks(part)
+    assert len(looks) == 2
+    assert all(rows > 512 or rows == largest_part(1024, rows) for rows in looks)
+
+
 def test_running_out_all_the_same_leads_to_less():
     pool = Pool(per_sample=MB, sums=0, free=1000 * MB)
     starts = pool.started()

@@ -214,7 +214,9 @@ class PooledSearch:
         most = int(self.batch_size * _TELLING)
         if most > part and self._goes_back() and self._fits_by([(1, self.start), self._last], most):
             return [most]
-        return [part, part * 3 // 2] if self._probes < _PROBES_BEFORE else [part]
+        more = part * 3 // 2
+        larger = more if more > self._half else largest_part(self.batch_size, more)
+        return [part, larger] if larger > part and self._probes < _PROBES_BEFORE else [part]
 
     def _goes_back(self) -> bool:
         """Return whether the largest size that was tried took most of what it took from the C library."""
